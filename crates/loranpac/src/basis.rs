@@ -1,0 +1,226 @@
+//! Q, an orthonormal basis of everything seen so far: `E x r`, columns only ever appended.
+//!
+//! Learning `H (E x m)` splits it into what the basis knows and what is new, `H = Q C + Qn Rn`:
+//!
+//!     C  = Q' H;  [Qn, Rn] = qr(H - Q C);  D = Q' Qn;  [Qn, R2] = qr(Qn - Q D)      project, factorise, both again
+//!     C <- C + D Rn,  Rn <- R2 Rn
+//!
+//! Cost: `8 E r m + O(E m^2)` flops, all of it matrix products. Only the m new columns are factorised.
+
+use faer::linalg::matmul::matmul;
+use faer::prelude::{Reborrow, ReborrowMut};
+use faer::{Accum, Mat, MatMut, MatRef, Par};
+use rayon::prelude::*;
+
+use crate::linalg::{PANEL, add_product_lower, cast, par, transposed};
+use crate::orthonormalise::orthonormalise;
+use crate::scalar::Scalar;
+
+/// Columns per allocation. Growing the basis never moves what is there.
+const BLOCK: usize = 256;
+/// Rounds of re-orthogonalisation before we give up hope of improving; two do unless the data is adversarial.
+const MAX_ROUNDS: usize = 5;
+
+/// The basis, stored as blocks of columns.
+#[derive(Debug, Clone)]
+pub struct Basis<T> {
+    width: usize,
+    rank: usize,
+    blocks: Vec<Vec<T>>,
+}
+
+/// `H = Q C + Qn Rn`, after Qn has become part of the basis.
+pub struct Split {
+    /// C: coordinates in the old basis, r x m.
+    pub known: Mat<f64>,
+    /// Rn: coordinates in the new directions, p x m.
+    pub new: Mat<f64>,
+}
+
+impl<T: Scalar> Basis<T> {
+    /// An empty basis for lifted features of this width.
+    pub fn new(width: usize) -> Self {
+        Basis { width, rank: 0, blocks: Vec::new() }
+    }
+
+    /// Number of directions, r.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Lifted width, E.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Bytes held in memory.
+    pub fn bytes(&self) -> usize {
+        self.blocks.len() * self.width * BLOCK * size_of::<T>()
+    }
+
+    /// Bytes that a basis of this size takes.
+    pub fn bytes_for(width: usize, rank: usize) -> usize {
+        width * rank.div_ceil(BLOCK) * BLOCK * size_of::<T>()
+    }
+
+    /// The columns, block by block: (first column, columns).
+    fn blocks(&self) -> impl Iterator<Item = (usize, MatRef<'_, T>)> {
+        self.blocks.iter().enumerate().map(|(index, block)| {
+            let first = index * BLOCK;
+            let columns = BLOCK.min(self.rank - first);
+            (first, MatRef::from_column_major_slice(&block[..self.width * columns], self.width, columns))
+        })
+    }
+
+    /// `H' Q` (m x r). Written this way round because it is GEMM's fastest shape.
+    pub fn project(&self, h: MatRef<'_, T>) -> Mat<T> {
+        self.project_onto(h, 0)
+    }
+
+    /// `H' Q` for the columns of Q from `first` on.
+    pub fn project_onto(&self, h: MatRef<'_, T>, first: usize) -> Mat<T> {
+        let mut c = Mat::zeros(h.ncols(), self.rank - first);
+        for (at, q) in self.blocks() {
+            let skip = first.saturating_sub(at).min(q.ncols());
+            let q = q.subcols(skip, q.ncols() - skip);
+            if q.ncols() > 0 {
+                let c = c.as_mut().subcols_mut(at + skip - first, q.ncols());
+                matmul(c, Accum::Replace, h.transpose(), q, T::from_f64(1.0), par());
+            }
+        }
+        c
+    }
+
+    /// `H <- H + alpha Q C` for C of r rows.
+    pub fn add_product(&self, h: MatMut<'_, T>, c: MatRef<'_, T>, alpha: f64) {
+        h.par_row_chunks_mut(PANEL).enumerate().for_each(|(panel, mut h)| {
+            for (first, q) in self.blocks() {
+                let q = q.subrows(panel * PANEL, h.nrows());
+                matmul(h.rb_mut(), Accum::Add, q, c.subrows(first, q.ncols()), T::from_f64(alpha), Par::Seq);
+            }
+        });
+    }
+
+    /// Splits `h` (E x m, destroyed) into known and new, and appends the new directions.
+    ///
+    /// `norms` are the columns' lengths. A residual of at most `drop` times that is rounding noise and adds no
+    /// direction; with `drop = 0` every residual becomes one, as in a plain QR factorisation.
+    pub fn absorb(&mut self, mut h: MatMut<'_, T>, norms: &[f64], drop: f64) -> Split {
+        assert_eq!(h.nrows(), self.width);
+        let projected = self.project(h.rb());
+        let mut known: Mat<f64> = transposed(projected.as_ref());
+        let room = self.width - self.rank;
+        if room == 0 {
+            return Split { known, new: Mat::zeros(0, h.ncols()) };
+        }
+        self.add_product(h.rb_mut(), transposed(projected.as_ref()).as_ref(), -1.0);
+        let mut new = orthonormalise(h.rb_mut(), norms, drop, room);
+        let mut qn = h.subcols_mut(0, new.nrows());
+        for _ in 0..MAX_ROUNDS {
+            let p = qn.ncols();
+            let overlap = self.project(qn.rb());
+            self.add_product(qn.rb_mut(), transposed(overlap.as_ref()).as_ref(), -1.0);
+            let overlap: Mat<f64> = transposed(overlap.as_ref());
+            let r2 = orthonormalise(qn.rb_mut(), &vec![1.0; p], f64::MIN_POSITIVE, p);
+            matmul(&mut known, Accum::Add, &overlap, &new, 1.0, par());
+            let settled = overlap.norm_max() < 0.01 && (&r2 - Mat::<f64>::identity(r2.nrows(), p)).norm_max() < 0.1;
+            new = &r2 * &new;
+            qn = qn.subcols_mut(0, new.nrows());
+            if settled {
+                break;
+            }
+        }
+        self.append(qn.rb());
+        Split { known, new }
+    }
+
+    /// Appends columns that are orthonormal to each other and to the basis.
+    fn append(&mut self, columns: MatRef<'_, T>) {
+        for column in columns.col_iter() {
+            let place = self.rank % BLOCK;
+            if place == 0 {
+                // Zeroed lazily by the system: memory is used as columns are written.
+                self.blocks.push(vec![T::from_f64(0.0); self.width * BLOCK]);
+            }
+            let block = self.blocks.last_mut().expect("a block was just pushed or has room");
+            let target = &mut block[place * self.width..(place + 1) * self.width];
+            target.iter_mut().zip(column.iter()).for_each(|(t, v)| *t = *v);
+            self.rank += 1;
+        }
+    }
+
+    /// `Q <- Q V` for V of r rows and at most r columns, in place, a panel of rows at a time.
+    pub fn rotate(&mut self, v: MatRef<'_, f64>) {
+        assert!(v.nrows() == self.rank && v.ncols() <= self.rank);
+        let (width, rank, kept) = (self.width, self.rank, v.ncols());
+        let v: Mat<T> = cast(v);
+        let mut panels: Vec<Vec<MatMut<'_, T>>> = (0..width.div_ceil(PANEL)).map(|_| Vec::new()).collect();
+        for block in &mut self.blocks {
+            let mut rest = MatMut::from_column_major_slice_mut(block, width, BLOCK);
+            for list in &mut panels {
+                let height = PANEL.min(rest.nrows());
+                let (panel, below) = rest.split_at_row_mut(height);
+                list.push(panel);
+                rest = below;
+            }
+        }
+        panels.into_par_iter().for_each(|mut panel| {
+            let rows = panel[0].nrows();
+            let mut old = Mat::<T>::zeros(rows, rank);
+            for (index, block) in panel.iter().enumerate() {
+                let columns = BLOCK.min(rank - index * BLOCK);
+                old.as_mut().subcols_mut(index * BLOCK, columns).copy_from(block.rb().subcols(0, columns));
+            }
+            for (index, block) in panel.iter_mut().enumerate().take(kept.div_ceil(BLOCK)) {
+                let columns = BLOCK.min(kept - index * BLOCK);
+                let v = v.as_ref().subcols(index * BLOCK, columns);
+                let target = block.rb_mut().subcols_mut(0, columns);
+                matmul(target, Accum::Replace, old.as_ref(), v, T::from_f64(1.0), Par::Seq);
+            }
+        });
+        self.rank = kept;
+        self.blocks.truncate(kept.div_ceil(BLOCK));
+    }
+
+    /// `Q' Q` in f64, lower triangle. Cost: `E r^2` flops in f64.
+    pub fn gram(&self) -> Mat<f64> {
+        let mut sum = Mat::<f64>::zeros(self.rank, self.rank);
+        let mut wide = Mat::<f64>::zeros(PANEL.min(self.width), self.rank);
+        for start in (0..self.width).step_by(PANEL) {
+            let rows = PANEL.min(self.width - start);
+            let mut wide = wide.as_mut().subrows_mut(0, rows);
+            for (first, q) in self.blocks() {
+                let target = wide.rb_mut().subcols_mut(first, q.ncols());
+                target.par_col_chunks_mut(16).zip(q.subrows(start, rows).par_col_chunks(16)).for_each(|(mut w, q)| {
+                    for j in 0..w.ncols() {
+                        (0..rows).for_each(|i| w[(i, j)] = q[(i, j)].to_f64());
+                    }
+                });
+            }
+            add_product_lower(sum.as_mut(), wide.rb().transpose(), 1.0, par());
+        }
+        sum
+    }
+
+    /// How far the basis is from orthonormal: the largest `| |q_i|^2 - 1 |`, and for the products of different
+    /// columns an estimate of their size in each row of `Q' Q`, from one random vector: `(Q' (Q g) - g) / sqrt(r)`.
+    /// Cost: `6 E r` flops.
+    pub fn drift(&self) -> f64 {
+        let lengths = self.blocks().flat_map(|(_, q)| {
+            q.par_col_iter().map(|q| q.iter().map(|v| v.to_f64().powi(2)).sum::<f64>()).collect::<Vec<_>>()
+        });
+        let lengths = lengths.map(|length| (length - 1.0).abs()).fold(0.0, f64::max);
+        let g = Mat::<T>::from_fn(self.rank, 1, |i, _| T::from_f64(random_sign(i)));
+        let mut x = Mat::<T>::zeros(self.width, 1);
+        self.add_product(x.as_mut(), g.as_ref(), 1.0);
+        let back = self.project(x.as_ref());
+        let products = (0..self.rank).map(|i| (back[(0, i)].to_f64() - random_sign(i)).abs()).fold(0.0, f64::max);
+        lengths.max(products / (self.rank as f64).sqrt())
+    }
+}
+
+/// +1 or -1, by a fixed scramble of the index.
+fn random_sign(index: usize) -> f64 {
+    let scrambled = (index as u64 ^ 0x5851_f42d_4c95_7f2d).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    if (scrambled ^ (scrambled >> 29)).count_ones() % 2 == 0 { 1.0 } else { -1.0 }
+}

@@ -1,0 +1,39 @@
+//! The paper's quantities, read off the state.
+
+use serde::Serialize;
+
+use crate::filter::Facts;
+use crate::learner::Schedule;
+use crate::statistics::Losses;
+
+/// What truncation has cost so far, in the paper's terms.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Certificate {
+    /// Sum over past cuts of the largest eigenvalue removed: a_{t-1}. 0 in the late schedule without compression.
+    pub lost: f64,
+    /// Number of past cuts.
+    pub cuts: usize,
+    /// a_t: `lost` and the cut that the current classifier makes (equation define-a).
+    pub accumulative_error: f64,
+    /// gamma_t: the smallest kept eigenvalue over the largest ever removed; none (infinite) if none was.
+    pub gamma: Option<f64>,
+    /// mu_1 / mu_k of what the classifier inverts, where the spectrum is known.
+    pub condition: Option<f64>,
+}
+
+impl Certificate {
+    /// Puts the books of past cuts and the facts of the current classifier together.
+    pub fn new(losses: Losses, facts: Facts, schedule: Schedule) -> Self {
+        // In the paper schedule the classifier's own cut is the one already booked for this task.
+        let (past, cut) = match schedule {
+            Schedule::Late => (losses, facts.cut),
+            Schedule::Paper => (losses, 0.0),
+        };
+        let gamma = facts.smallest_kept.filter(|_| past.largest > 0.0).map(|smallest| smallest / past.largest);
+        let condition = facts
+            .largest
+            .zip(facts.smallest_kept)
+            .map(|(largest, smallest)| (largest + facts.ridge) / (smallest + facts.ridge));
+        Certificate { lost: past.lost, cuts: past.cuts, accumulative_error: past.lost + cut, gamma, condition }
+    }
+}

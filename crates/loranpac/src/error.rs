@@ -1,0 +1,127 @@
+//! Everything that can go wrong in the engine, with the fields that a person needs to put it right.
+
+use crate::label::Label;
+
+/// Why the engine refused. A call that returns an error has left the model as it was.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A feature is NaN or infinite.
+    #[error("feature {column} of row {row} is {value}; features must be finite numbers")]
+    NotFinite {
+        /// Row (sample), from 0.
+        row: usize,
+        /// Column (feature), from 0.
+        column: usize,
+        /// The offending value.
+        value: f32,
+    },
+    /// A sample is so large that its lifted features would overflow.
+    #[error("row {row} has a feature of size {value:e}; scale the features (anything up to {limit:e} works)")]
+    TooLarge {
+        /// Row (sample), from 0.
+        row: usize,
+        /// The largest absolute feature.
+        value: f32,
+        /// The largest that is accepted.
+        limit: f32,
+    },
+    /// The samples have another number of features than the model.
+    #[error("the samples have {found} features each, but the model was made for {expected}")]
+    Dimension {
+        /// What the model expects.
+        expected: usize,
+        /// What was given.
+        found: usize,
+    },
+    /// A flat array does not divide into rows.
+    #[error("{length} numbers do not divide into rows of {dim} features")]
+    Ragged {
+        /// Length of the flat array.
+        length: usize,
+        /// Features per row.
+        dim: usize,
+    },
+    /// Labels and samples differ in number.
+    #[error("{samples} samples but {labels} labels; there must be one label per sample")]
+    LabelCount {
+        /// Number of samples.
+        samples: usize,
+        /// Number of labels.
+        labels: usize,
+    },
+    /// A task without samples.
+    #[error("the task has no samples")]
+    EmptyTask,
+    /// The model was asked to predict before it learned anything.
+    #[error("the model has not learned anything yet; give it a task first")]
+    NothingLearned,
+    /// A label that the model does not know, where one was needed.
+    #[error("the model has no class {0}")]
+    UnknownClass(Label),
+    /// A setting is outside its range.
+    #[error("{name} = {value} is not possible: {reason}")]
+    Setting {
+        /// Name of the setting as the user knows it.
+        name: &'static str,
+        /// What was given.
+        value: String,
+        /// What is expected.
+        reason: String,
+    },
+    /// A method does not know a setting.
+    #[error("method {method} has no setting {name:?}; it knows {known}")]
+    UnknownSetting {
+        /// Method name.
+        method: &'static str,
+        /// The setting that was given.
+        name: String,
+        /// The ones there are.
+        known: String,
+    },
+    /// No such method in the registry.
+    #[error("there is no method {name:?}; the methods are {known}")]
+    UnknownMethod {
+        /// What was asked for.
+        name: String,
+        /// The ones there are.
+        known: String,
+    },
+    /// The projection does not fit the features or the width.
+    #[error("the projection is {rows} x {columns}, but {reason}")]
+    Projection {
+        /// Rows of P (the width E).
+        rows: usize,
+        /// Columns of P (the feature dimension d).
+        columns: usize,
+        /// What does not fit.
+        reason: String,
+    },
+    /// The estimate of the peak does not fit.
+    #[error("{0}")]
+    Memory(String),
+    /// No eigensolver converged.
+    #[error(
+        "the eigendecomposition of the {rank} x {rank} Gram matrix failed with every algorithm; \
+         the soft filter (loranpac-soft) does not need one"
+    )]
+    Eigen {
+        /// Size of the Gram matrix.
+        rank: usize,
+    },
+    /// The Gram matrix is not positive definite even with its ridge.
+    #[error("S + {ridge:e} I is not positive definite ({rank} x {rank}); a larger ridge helps: --set ridge=...")]
+    NotPositiveDefinite {
+        /// Size of the Gram matrix.
+        rank: usize,
+        /// The ridge that was added.
+        ridge: f64,
+    },
+}
+
+impl Error {
+    /// A setting outside its range.
+    pub fn setting(name: &'static str, value: impl ToString, reason: impl Into<String>) -> Self {
+        Error::Setting { name, value: value.to_string(), reason: reason.into() }
+    }
+}

@@ -1,0 +1,334 @@
+//! S, the Gram matrix of all features seen so far in the coordinates of the basis: `S = Q' (H H') Q`, r x r, f64.
+//!
+//! One square holds both S (upper triangle) and the scratch of every factorisation (lower triangle): a Cholesky
+//! factor or Householder vectors come and go without a second r x r matrix. Only this module calls an eigensolver.
+
+use faer::linalg::matmul::matmul;
+use faer::linalg::matmul::triangular::{BlockStructure, matmul as matmul_triangular};
+use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
+use faer::linalg::triangular_solve::solve_upper_triangular_in_place;
+use faer::prelude::ReborrowMut;
+use faer::{Accum, Mat, MatMut, MatRef, Side};
+
+use crate::error::Error;
+use crate::linalg::{cholesky_lower, mirror_upper, par};
+use crate::tridiagonal;
+
+/// The storage grows by this many columns at a time.
+const STEP: usize = 256;
+
+/// The symmetric positive semidefinite matrix S.
+#[derive(Debug, Clone, Default)]
+pub struct Gram {
+    /// Column-major with leading dimension `stride`; the upper triangle is S, the lower one scratch.
+    store: Vec<f64>,
+    stride: usize,
+    /// The diagonal of S; the one in `store` belongs to the scratch.
+    diagonal: Vec<f64>,
+}
+
+/// `S = V diag(values) V'` with the values in descending order.
+pub struct Eigen {
+    /// Eigenvalues, largest first.
+    pub values: Vec<f64>,
+    /// Eigenvectors, one per column.
+    pub vectors: Mat<f64>,
+}
+
+impl Gram {
+    /// Number of directions, r.
+    pub fn rank(&self) -> usize {
+        self.diagonal.len()
+    }
+
+    /// Bytes held in memory.
+    pub fn bytes(&self) -> usize {
+        (self.store.len() + self.diagonal.len()) * size_of::<f64>()
+    }
+
+    /// Trace of S: the energy of all features seen.
+    pub fn trace(&self) -> f64 {
+        self.diagonal.iter().sum()
+    }
+
+    /// A copy of S, both triangles.
+    pub fn to_matrix(&self) -> Mat<f64> {
+        let s = self.view();
+        Mat::from_fn(self.rank(), self.rank(), |i, j| match i.cmp(&j) {
+            std::cmp::Ordering::Less => s[(i, j)],
+            std::cmp::Ordering::Equal => self.diagonal[i],
+            std::cmp::Ordering::Greater => s[(j, i)],
+        })
+    }
+
+    /// Takes in a task whose features are `Q C + Qn Rn`:
+    ///
+    ///     S <- [ S + C C'   C Rn' ;  Rn C'   Rn Rn' ]
+    ///
+    /// `c` is r x m, `rn` p x m. Cost: `r^2 m` flops in f64.
+    pub fn grow(&mut self, c: MatRef<'_, f64>, rn: MatRef<'_, f64>) {
+        let (r, p) = (self.rank(), rn.nrows());
+        assert_eq!(c.nrows(), r);
+        self.reserve(r + p);
+        self.diagonal.resize(r + p, 0.0);
+        self.restore_diagonal();
+        let (s11, mut s12, _, mut s22) = self.view_mut().split_at_mut(r, r);
+        add_product_upper(s11, c);
+        matmul(s12.rb_mut(), Accum::Replace, c, rn.transpose(), 1.0, par());
+        s22.fill(0.0);
+        add_product_upper(s22, rn);
+        self.save_diagonal();
+    }
+
+    /// Replaces S by a diagonal matrix.
+    pub fn set_diagonal(&mut self, values: &[f64]) {
+        self.store.truncate(0);
+        self.stride = 0;
+        self.diagonal.clear();
+        self.reserve(values.len());
+        self.store.fill(0.0);
+        self.diagonal.extend_from_slice(values);
+    }
+
+    /// `S <- sum over j of values_j v_j v_j'`.
+    pub fn set_eigen(&mut self, values: &[f64], vectors: MatRef<'_, f64>) {
+        assert_eq!(vectors.nrows(), self.rank());
+        let mut scaled = vectors.to_owned();
+        for (j, value) in values.iter().enumerate() {
+            scaled.col_mut(j).iter_mut().for_each(|v| *v *= value.max(0.0).sqrt());
+        }
+        self.view_mut().fill(0.0);
+        add_product_upper(self.view_mut(), scaled.as_ref());
+        self.save_diagonal();
+    }
+
+    /// Replaces S by another symmetric matrix of the same size.
+    pub fn set_matrix(&mut self, s: MatRef<'_, f64>) {
+        assert_eq!(s.nrows(), self.rank());
+        self.view_mut().copy_from(s);
+        self.save_diagonal();
+    }
+
+    /// Full eigendecomposition. Needs about five r x r matrices while it runs.
+    ///
+    /// Tried in turn: faer's divide and conquer on S scaled to 1, faer's SVD (for a semidefinite matrix the same
+    /// thing), and then a typed error.
+    pub fn eigen(&mut self) -> Result<Eigen, Error> {
+        let rank = self.rank();
+        let scale = self.scale();
+        self.load_lower(1.0 / scale, 0.0);
+        let s = self.view();
+        let trusted = |values: &[f64], vectors: MatRef<'_, f64>| {
+            let trace: f64 = values.iter().sum();
+            (trace - self.trace() / scale).abs() < 1e-8 * rank as f64 && vectors.norm_max() <= 1.0 + 1e-8
+        };
+        if let Ok(evd) = s.self_adjoint_eigen(Side::Lower) {
+            let values: Vec<f64> = evd.S().column_vector().iter().rev().map(|v| v * scale).collect();
+            if trusted(&values.iter().map(|v| v / scale).collect::<Vec<_>>(), evd.U()) {
+                return Ok(Eigen { values, vectors: evd.U().reverse_cols().to_owned() });
+            }
+        }
+        if let Ok(svd) = self.to_matrix().svd() {
+            let values: Vec<f64> = svd.S().column_vector().iter().copied().collect();
+            let relative: Vec<f64> = values.iter().map(|v| v / scale).collect();
+            if trusted(&relative, svd.U()) {
+                return Ok(Eigen { values, vectors: svd.U().to_owned() });
+            }
+        }
+        Err(Error::Eigen { rank })
+    }
+
+    /// Eigenvalues in descending order.
+    pub fn eigenvalues(&mut self) -> Result<Vec<f64>, Error> {
+        let scale = self.scale();
+        self.load_lower(1.0 / scale, 0.0);
+        match tridiagonal::eigenvalues(self.view_mut()) {
+            Ok(values) => Ok(values.into_iter().map(|v| v * scale).collect()),
+            Err(_) => Ok(self.eigen()?.values),
+        }
+    }
+
+    /// `B <- B f(S)`; `f` sees the eigenvalues in descending order and the energy of B along each eigenvector, and
+    /// returns its value at each. Memory: O(r) per row of B.
+    pub fn apply_function(
+        &mut self,
+        b: &mut Mat<f64>,
+        f: impl FnOnce(&[f64], &[f64]) -> Vec<f64>,
+    ) -> Result<(), Error> {
+        let scale = self.scale();
+        self.load_lower(1.0 / scale, 0.0);
+        let mut f = Some(f);
+        let mut attempt = b.clone();
+        let done = tridiagonal::apply_function(self.view_mut(), attempt.as_mut(), |values, energies| {
+            let values: Vec<f64> = values.iter().map(|v| v * scale).collect();
+            f.take().map_or_else(|| vec![0.0; values.len()], |f| f(&values, energies))
+        });
+        if done.is_ok() {
+            *b = attempt;
+            return Ok(());
+        }
+        // The QL iteration gives up before it calls f, so f is still there for the next rung of the ladder.
+        let f = f.ok_or(Error::Eigen { rank: self.rank() })?;
+        let Eigen { values, vectors } = self.eigen()?;
+        let mut rotated = &*b * &vectors;
+        let energies: Vec<f64> = (0..values.len()).map(|j| rotated.col(j).squared_norm_l2()).collect();
+        for (j, weight) in f(&values, &energies).into_iter().enumerate() {
+            rotated.col_mut(j).iter_mut().for_each(|v| *v *= weight);
+        }
+        *b = rotated * vectors.transpose();
+        Ok(())
+    }
+
+    /// `log det(S + floor I)` by a Cholesky factorisation.
+    pub fn log_det(&mut self, floor: f64) -> Result<f64, Error> {
+        self.factorise(floor)?;
+        let l = self.view();
+        Ok((0..self.rank()).map(|i| 2.0 * l[(i, i)].ln()).sum())
+    }
+
+    /// `B <- B (S + ridge I)^-1` by a Cholesky factorisation.
+    pub fn solve(&mut self, b: &mut Mat<f64>, ridge: f64) -> Result<(), Error> {
+        self.factorise(ridge)?;
+        let l = self.view();
+        solve_lower_triangular_in_place(l, b.as_mut().transpose_mut(), par());
+        solve_upper_triangular_in_place(l.transpose(), b.as_mut().transpose_mut(), par());
+        Ok(())
+    }
+
+    /// Ridges below this are lost in the rounding of S: `r eps max(S_ii)`.
+    pub fn rounding_floor(&self) -> f64 {
+        self.rank() as f64 * f64::EPSILON * self.scale()
+    }
+
+    fn factorise(&mut self, ridge: f64) -> Result<(), Error> {
+        self.load_lower(1.0, ridge);
+        if cholesky_lower(self.view_mut(), par()) {
+            Ok(())
+        } else {
+            Err(Error::NotPositiveDefinite { rank: self.rank(), ridge })
+        }
+    }
+
+    /// The largest diagonal entry: S divided by it has entries of at most 1.
+    fn scale(&self) -> f64 {
+        self.diagonal.iter().copied().fold(f64::MIN_POSITIVE, f64::max)
+    }
+
+    /// Writes `scale (S + ridge I)` into the lower triangle.
+    fn load_lower(&mut self, scale: f64, ridge: f64) {
+        mirror_upper(self.view_mut(), scale);
+        let stride = self.stride;
+        for (i, value) in self.diagonal.iter().enumerate() {
+            self.store[i * stride + i] = scale * (value + ridge);
+        }
+    }
+
+    fn restore_diagonal(&mut self) {
+        let stride = self.stride;
+        self.diagonal.iter().enumerate().for_each(|(i, v)| self.store[i * stride + i] = *v);
+    }
+
+    fn save_diagonal(&mut self) {
+        let stride = self.stride;
+        self.diagonal.iter_mut().enumerate().for_each(|(i, v)| *v = self.store[i * stride + i]);
+    }
+
+    fn view(&self) -> MatRef<'_, f64> {
+        let r = self.rank();
+        MatRef::from_column_major_slice_with_stride(&self.store, r, r, self.stride)
+    }
+
+    fn view_mut(&mut self) -> MatMut<'_, f64> {
+        let r = self.rank();
+        MatMut::from_column_major_slice_with_stride_mut(&mut self.store, r, r, self.stride)
+    }
+
+    /// Makes room for `rank` directions: extends the allocation and spreads the columns from the last one on, so
+    /// that there is never a second copy.
+    fn reserve(&mut self, rank: usize) {
+        if rank <= self.stride {
+            return;
+        }
+        let (old, r) = (self.stride, self.rank());
+        self.stride = rank.div_ceil(STEP) * STEP;
+        let length = self.stride * self.stride;
+        self.store.reserve_exact(length - self.store.len());
+        self.store.resize(length, 0.0);
+        for j in (1..r).rev() {
+            self.store.copy_within(j * old..j * old + j + 1, j * self.stride);
+        }
+    }
+}
+
+/// `S <- S + A A'`, upper triangle only.
+fn add_product_upper(s: MatMut<'_, f64>, a: MatRef<'_, f64>) {
+    let whole = BlockStructure::Rectangular;
+    matmul_triangular(s, BlockStructure::TriangularUpper, Accum::Add, a, whole, a.transpose(), whole, 1.0, par());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(n: usize, m: usize) -> Mat<f64> {
+        Mat::from_fn(n, m, |i, j| (((i * 37 + j * 101) ^ (i * j + 13)) % 1009) as f64 / 504.5 - 1.0)
+    }
+
+    /// A Gram matrix grown in steps of `p` directions, and the same matrix computed at once.
+    fn grown(steps: &[(usize, usize)]) -> (Gram, Mat<f64>) {
+        let total: usize = steps.iter().map(|(p, _)| p).sum();
+        let mut gram = Gram::default();
+        let mut exact = Mat::<f64>::zeros(total, total);
+        for &(p, m) in steps {
+            let r = gram.rank();
+            let block = sample(r + p, m);
+            gram.grow(block.as_ref().subrows(0, r), block.as_ref().subrows(r, p));
+            let product = &block * block.transpose();
+            for j in 0..r + p {
+                (0..r + p).for_each(|i| exact[(i, j)] += product[(i, j)]);
+            }
+        }
+        (gram, exact)
+    }
+
+    #[test]
+    fn growing_in_tasks_equals_the_whole_product() {
+        let (mut gram, exact) = grown(&[(40, 45), (0, 7), (300, 310), (1, 1), (200, 220)]);
+        assert!((gram.to_matrix() - &exact).norm_max() < 1e-11 * exact.norm_max());
+        // Factorisations in the lower triangle leave S alone, and S can grow after them.
+        gram.log_det(1.0).unwrap();
+        gram.eigenvalues().unwrap();
+        assert!((gram.to_matrix() - &exact).norm_max() < 1e-11 * exact.norm_max());
+        gram.grow(Mat::zeros(541, 1).as_ref(), Mat::from_fn(1, 1, |_, _| 2.0).as_ref());
+        assert_eq!(gram.to_matrix()[(541, 541)], 4.0);
+        assert!((gram.to_matrix().submatrix(0, 0, 541, 541) - &exact).norm_max() < 1e-11 * exact.norm_max());
+    }
+
+    #[test]
+    fn every_route_to_the_spectrum_agrees() {
+        let (mut gram, exact) = grown(&[(60, 80), (90, 130)]);
+        let eigen = gram.eigen().unwrap();
+        let values = Mat::from_fn(150, 150, |i, j| if i == j { eigen.values[i] } else { 0.0 });
+        let back = &eigen.vectors * values * eigen.vectors.transpose();
+        assert!((back - &exact).norm_max() < 1e-11 * exact.norm_max());
+        let alone = gram.eigenvalues().unwrap();
+        assert!(alone.iter().zip(&eigen.values).all(|(a, b)| (a - b).abs() < 1e-11 * eigen.values[0]));
+        let floor = 1e-3;
+        let sum: f64 = eigen.values.iter().map(|v| (v.max(0.0) + floor).ln()).sum();
+        assert!((gram.log_det(floor).unwrap() - sum).abs() < 1e-6 * sum.abs());
+        let mut solved = sample(3, 150);
+        gram.solve(&mut solved, 0.5).unwrap();
+        let mut filtered = sample(3, 150);
+        gram.apply_function(&mut filtered, |mu, _| mu.iter().map(|m| 1.0 / (m + 0.5)).collect()).unwrap();
+        assert!((&solved - &filtered).norm_max() < 1e-10 * filtered.norm_max());
+    }
+
+    #[test]
+    fn a_matrix_that_is_not_definite_is_a_typed_error() {
+        let mut gram = Gram::default();
+        gram.set_diagonal(&[1.0, -1.0]);
+        assert_eq!(gram.log_det(0.0), Err(Error::NotPositiveDefinite { rank: 2, ridge: 0.0 }));
+        gram.set_diagonal(&[1.0, f64::NAN]);
+        assert_eq!(gram.eigen().err(), Some(Error::Eigen { rank: 2 }));
+    }
+}

@@ -1,0 +1,91 @@
+//! Class labels: what users call their classes, and the table that numbers them.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What a user calls a class: a number or a text.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Label {
+    /// An integer label.
+    Integer(i64),
+    /// A text label.
+    Text(String),
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Label::Integer(number) => write!(f, "{number}"),
+            Label::Text(text) => write!(f, "{text}"),
+        }
+    }
+}
+
+impl From<i64> for Label {
+    fn from(number: i64) -> Self {
+        Label::Integer(number)
+    }
+}
+
+impl From<&str> for Label {
+    fn from(text: &str) -> Self {
+        Label::Text(text.to_owned())
+    }
+}
+
+/// Labels in the order in which they first appeared; a class's index is its place here, and never changes.
+#[derive(Debug, Clone, Default)]
+pub struct LabelTable {
+    labels: Vec<Label>,
+    index: HashMap<Label, usize>,
+}
+
+impl LabelTable {
+    /// The index of a label, if it is known.
+    pub fn get(&self, label: &Label) -> Option<usize> {
+        self.index.get(label).copied()
+    }
+
+    /// The index of a label, which is added if it is new.
+    pub fn get_or_insert(&mut self, label: &Label) -> usize {
+        if let Some(index) = self.get(label) {
+            return index;
+        }
+        let index = self.labels.len();
+        self.labels.push(label.clone());
+        self.index.insert(label.clone(), index);
+        index
+    }
+
+    /// All labels by index.
+    pub fn labels(&self) -> &[Label] {
+        &self.labels
+    }
+
+    /// Number of classes.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Whether no class is known.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indices_follow_first_appearance_and_stay() {
+        let mut table = LabelTable::default();
+        let given = [Label::from(7), Label::from("seven"), Label::from(-1), Label::from(7)];
+        let indices: Vec<_> = given.iter().map(|label| table.get_or_insert(label)).collect();
+        assert_eq!(indices, [0, 1, 2, 0]);
+        assert_eq!(table.get(&Label::from("7")), None, "the text 7 is not the number 7");
+    }
+}

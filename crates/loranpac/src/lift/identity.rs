@@ -1,0 +1,45 @@
+//! Maps without a projection: `x` and `relu(x)`.
+
+use faer::{MatMut, MatRef};
+
+use super::FeatureMap;
+
+/// The features themselves, or their positive part.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    dim: usize,
+    relu: bool,
+}
+
+impl Identity {
+    /// `h = x`.
+    pub fn new(dim: usize) -> Self {
+        Identity { dim, relu: false }
+    }
+
+    /// `h = max(x, 0)`.
+    pub fn relu(dim: usize) -> Self {
+        Identity { dim, relu: true }
+    }
+}
+
+impl FeatureMap for Identity {
+    fn name(&self) -> &'static str {
+        if self.relu { "relu" } else { "identity" }
+    }
+    fn dim(&self) -> usize {
+        self.dim
+    }
+    fn width(&self) -> usize {
+        self.dim
+    }
+    fn lift(&self, x: MatRef<'_, f32>, mut h: MatMut<'_, f32>) {
+        h.copy_from(x);
+        if self.relu {
+            super::random::relu(h);
+        }
+    }
+    fn bytes(&self) -> usize {
+        0
+    }
+}

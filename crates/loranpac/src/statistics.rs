@@ -1,0 +1,238 @@
+//! The sufficient statistics of everything learned: Q, S, J, and the counts. No sample is kept.
+
+use faer::linalg::matmul::matmul;
+use faer::linalg::triangular_inverse::invert_lower_triangular;
+use faer::prelude::{Reborrow, ReborrowMut};
+use faer::{Accum, Mat, MatMut, MatRef};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::basis::{Basis, Split};
+use crate::error::Error;
+use crate::gram::Gram;
+use crate::linalg::{cast, cholesky_lower, par};
+use crate::scalar::Scalar;
+
+/// Multiple of the rounding unit below which a residual counts as rounding noise.
+///
+/// An exact duplicate leaves a residual of 3 to 8 units at ranks of a few thousand.
+pub const DEFAULT_DROP: f64 = 20.0;
+
+/// Drift of the basis, in rounding units, at which it is made orthonormal again after a compression.
+const DRIFT_LIMIT: f64 = 20.0;
+
+/// What past cuts of the spectrum have cost (the paper's a_{t-1} and the past part of gamma_t).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Losses {
+    /// Sum over past cuts of the largest eigenvalue that each removed: a_{t-1}.
+    pub lost: f64,
+    /// The largest eigenvalue ever removed.
+    pub largest: f64,
+    /// Number of past cuts that removed something.
+    pub cuts: usize,
+}
+
+impl Losses {
+    /// Books a cut that removed eigenvalues up to `value`.
+    fn book(&mut self, value: f64) {
+        if value > 0.0 {
+            self.lost += value;
+            self.largest = self.largest.max(value);
+            self.cuts += 1;
+        }
+    }
+}
+
+/// Everything that the closed-form classifier needs:
+///
+///     Q  E x r   orthonormal basis            S  r x r   Q' (H H') Q, f64
+///     J  E x c   (Y H')', one column per class  N  c x r   J Q, f64, kept up to date without touching J
+///     M, n_c     samples in all and per class
+#[derive(Debug, Clone)]
+pub struct Statistics<T> {
+    basis: Basis<T>,
+    gram: Gram,
+    cross: Mat<f64>,
+    sums: Vec<T>,
+    counts: Vec<usize>,
+    samples: usize,
+    losses: Losses,
+    /// Whether J may have components outside the basis: true once a compression has dropped directions.
+    outside: bool,
+    drop: f64,
+}
+
+impl<T: Scalar> Statistics<T> {
+    /// Nothing learned yet. `drop` is a multiple of the rounding unit; see [`Basis::absorb`].
+    pub fn new(width: usize, drop: f64) -> Self {
+        Statistics {
+            basis: Basis::new(width),
+            gram: Gram::default(),
+            cross: Mat::zeros(0, 0),
+            sums: Vec::new(),
+            counts: Vec::new(),
+            samples: 0,
+            losses: Losses::default(),
+            outside: false,
+            drop,
+        }
+    }
+
+    /// The basis Q.
+    pub fn basis(&self) -> &Basis<T> {
+        &self.basis
+    }
+
+    /// The Gram matrix S.
+    pub fn gram(&mut self) -> &mut Gram {
+        &mut self.gram
+    }
+
+    /// N = J Q, c x r.
+    pub fn cross(&self) -> &Mat<f64> {
+        &self.cross
+    }
+
+    /// J, transposed: E x c.
+    pub fn label_sums(&self) -> MatRef<'_, T> {
+        MatRef::from_column_major_slice(&self.sums, self.basis.width(), self.counts.len())
+    }
+
+    /// Samples seen, M.
+    pub fn samples(&self) -> usize {
+        self.samples
+    }
+
+    /// Samples seen of each class.
+    pub fn counts(&self) -> &[usize] {
+        &self.counts
+    }
+
+    /// What past cuts have cost.
+    pub fn losses(&self) -> Losses {
+        self.losses
+    }
+
+    /// Whether rounding-level directions are kept too (`drop = 0`).
+    pub fn keeps_null_directions(&self) -> bool {
+        self.drop == 0.0
+    }
+
+    /// Bytes held in memory.
+    pub fn bytes(&self) -> usize {
+        let cross = self.cross.nrows() * self.cross.ncols() * size_of::<f64>();
+        self.basis.bytes() + self.gram.bytes() + cross + self.sums.len() * size_of::<T>()
+    }
+
+    /// Takes in lifted samples `h` (E x m, destroyed) of the given classes (indices; new ones are added).
+    ///
+    /// N needs no product with J: with `H = Q C + Qn Rn`, `(J + Y H') [Q Qn] = [N + Y C',  J Qn + Y Rn']`, and
+    /// `J Qn = 0` as long as J lies in the span of Q.
+    pub fn absorb(&mut self, h: MatMut<'_, T>, classes: &[usize]) {
+        let width = self.basis.width();
+        assert_eq!((h.nrows(), h.ncols()), (width, classes.len()));
+        let norms: Vec<f64> = h
+            .rb()
+            .par_col_iter()
+            .map(|column| column.iter().map(|v| v.to_f64() * v.to_f64()).sum::<f64>().sqrt())
+            .collect();
+        let known_classes = self.counts.len();
+        let all_classes = classes.iter().map(|class| class + 1).max().unwrap_or(0).max(known_classes);
+        self.counts.resize(all_classes, 0);
+        self.sums.reserve_exact(width * (all_classes - known_classes));
+        self.sums.resize(width * all_classes, T::from_f64(0.0));
+        classes.iter().for_each(|&class| self.counts[class] += 1);
+        self.samples += classes.len();
+
+        // J before this task is needed for J Qn only if it can be anything but zero.
+        let before = self.outside.then(|| self.label_sums().to_owned());
+        self.add_label_sums(h.rb(), classes);
+        let rank = self.basis.rank();
+        let Split { known, new } = self.basis.absorb(h, &norms, self.drop * T::EPSILON);
+
+        let mut cross = Mat::zeros(all_classes, rank + new.nrows());
+        cross.as_mut().submatrix_mut(0, 0, known_classes, rank).copy_from(&self.cross);
+        for (sample, &class) in classes.iter().enumerate() {
+            for i in 0..rank {
+                cross[(class, i)] += known[(i, sample)];
+            }
+            for i in 0..new.nrows() {
+                cross[(class, rank + i)] += new[(i, sample)];
+            }
+        }
+        if let Some(before) = before {
+            let onto = self.basis.project_onto(before.as_ref(), rank);
+            for j in 0..new.nrows() {
+                (0..known_classes).for_each(|i| cross[(i, rank + j)] += onto[(i, j)].to_f64());
+            }
+        }
+        self.cross = cross;
+        self.gram.grow(known.as_ref(), new.as_ref());
+    }
+
+    /// Algorithm 5: J by additions.
+    fn add_label_sums(&mut self, h: MatRef<'_, T>, classes: &[usize]) {
+        let (width, count) = (self.basis.width(), self.counts.len());
+        let sums = MatMut::from_column_major_slice_mut(&mut self.sums, width, count);
+        sums.par_row_chunks_mut(2048).zip(h.par_row_chunks(2048)).for_each(|(mut sums, h)| {
+            for (sample, &class) in classes.iter().enumerate() {
+                let target = sums.rb_mut().col_mut(class);
+                target.iter_mut().zip(h.col(sample).iter()).for_each(|(sum, v)| *sum = *sum + *v);
+            }
+        });
+    }
+
+    /// `S <- tau_k(S)`: keeps the k largest eigenvalues, without touching anything E-sized (Algorithm 4's cut).
+    pub fn cut(&mut self, k: impl FnOnce(&[f64]) -> usize) -> Result<(), Error> {
+        let eigen = self.gram.eigen()?;
+        let k = k(&eigen.values);
+        if let Some(&removed) = eigen.values.get(k) {
+            self.losses.book(removed);
+            self.gram.set_eigen(&eigen.values[..k], eigen.vectors.as_ref().subcols(0, k));
+        }
+        Ok(())
+    }
+
+    /// Shrinks the basis to its `rank` leading eigendirections: `Q <- Q V`, `S <- diag(mu)`.
+    pub fn compress(&mut self, rank: usize) -> Result<(), Error> {
+        let eigen = self.gram.eigen()?;
+        let Some(&removed) = eigen.values.get(rank) else { return Ok(()) };
+        let vectors = eigen.vectors.as_ref().subcols(0, rank);
+        self.losses.book(removed);
+        self.outside = true;
+        self.gram.set_diagonal(&eigen.values[..rank].iter().map(|v| v.max(0.0)).collect::<Vec<_>>());
+        self.cross = &self.cross * vectors;
+        self.basis.rotate(vectors);
+        if self.basis.drift() > DRIFT_LIMIT * T::EPSILON {
+            self.reorthonormalise();
+        }
+        Ok(())
+    }
+
+    /// With `Q' Q = L L'`: `Q <- Q L^-T`, `S <- L' S L`, `N <- N L`, which represent the same matrices.
+    fn reorthonormalise(&mut self) {
+        let mut l = self.basis.gram();
+        let rank = l.nrows();
+        if !cholesky_lower(l.as_mut(), par()) {
+            return; // Only a basis that has lost rank could fail here, and orthonormal columns cannot.
+        }
+        let l = Mat::from_fn(rank, rank, |i, j| if i >= j { l[(i, j)] } else { 0.0 });
+        let mut inverse = Mat::<f64>::zeros(rank, rank);
+        invert_lower_triangular(inverse.as_mut(), l.as_ref(), par());
+        let mut scaled = Mat::<f64>::zeros(rank, rank);
+        matmul(&mut scaled, Accum::Replace, self.gram.to_matrix(), &l, 1.0, par());
+        let mut turned = Mat::<f64>::zeros(rank, rank);
+        matmul(&mut turned, Accum::Replace, l.transpose(), &scaled, 1.0, par());
+        self.gram.set_matrix(turned.as_ref());
+        self.cross = &self.cross * &l;
+        self.basis.rotate(inverse.transpose());
+    }
+
+    /// `(X Q')'`: maps coefficients in the basis (c x r) to weights of full width (E x c). Cost: `2 E r c` flops.
+    pub fn expand(&self, coefficients: MatRef<'_, f64>) -> Mat<T> {
+        let mut w = Mat::zeros(self.basis.width(), coefficients.nrows());
+        let x: Mat<T> = cast(coefficients.transpose());
+        self.basis.add_product(w.as_mut(), x.as_ref(), 1.0);
+        w
+    }
+}
