@@ -2,8 +2,10 @@
 //!
 //! Learning `H (E x m)` splits it into what the basis knows and what is new, `H = Q C + Qn Rn`:
 //!
-//!     C  = Q' H;  [Qn, Rn] = qr(H - Q C);  D = Q' Qn;  [Qn, R2] = qr(Qn - Q D)      project, factorise, both again
-//!     C <- C + D Rn,  Rn <- R2 Rn
+//! ```text
+//! C  = Q' H;  [Qn, Rn] = qr(H - Q C);  D = Q' Qn;  [Qn, R2] = qr(Qn - Q D)      project, factorise, both again
+//! C <- C + D Rn,  Rn <- R2 Rn
+//! ```
 //!
 //! Cost: `8 E r m + O(E m^2)` flops, all of it matrix products. Only the m new columns are factorised.
 

@@ -1,7 +1,9 @@
 //! From the statistics to the classifier: the two filters on the spectrum of S.
 //!
-//!     hard   W = N V_k (diag(mu_k) + lambda I)^-1 V_k' Q'     the paper (equation Wt-output-ITSVD), lambda = 0
-//!     soft   W = N (S + lambda I)^-1 Q',  lambda = det(S)^(1/r)
+//! ```text
+//! hard   W = N V_k (diag(mu_k) + lambda I)^-1 V_k' Q'     the paper (equation Wt-output-ITSVD), lambda = 0
+//! soft   W = N (S + lambda I)^-1 Q',  lambda = det(S)^(1/r)
+//! ```
 //!
 //! Both give `W = X Q'` with X of size c x r, and the training error without data: with `b_j = |N v_j|^2`,
 //! `|W H - Y|^2 = M - sum over kept j of b_j (mu_j + 2 lambda) / (mu_j + lambda)^2`.

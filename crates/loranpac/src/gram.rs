@@ -63,7 +63,9 @@ impl Gram {
 
     /// Takes in a task whose features are `Q C + Qn Rn`:
     ///
-    ///     S <- [ S + C C'   C Rn' ;  Rn C'   Rn Rn' ]
+    /// ```text
+    /// S <- [ S + C C'   C Rn' ;  Rn C'   Rn Rn' ]
+    /// ```
     ///
     /// `c` is r x m, `rn` p x m. Cost: `r^2 m` flops in f64.
     pub fn grow(&mut self, c: MatRef<'_, f64>, rn: MatRef<'_, f64>) {

@@ -45,9 +45,11 @@ impl Losses {
 
 /// Everything that the closed-form classifier needs:
 ///
-///     Q  E x r   orthonormal basis            S  r x r   Q' (H H') Q, f64
-///     J  E x c   (Y H')', one column per class  N  c x r   J Q, f64, kept up to date without touching J
-///     M, n_c     samples in all and per class
+/// ```text
+/// Q  E x r   orthonormal basis            S  r x r   Q' (H H') Q, f64
+/// J  E x c   (Y H')', one column per class  N  c x r   J Q, f64, kept up to date without touching J
+/// M, n_c     samples in all and per class
+/// ```
 #[derive(Debug, Clone)]
 pub struct Statistics<T> {
     basis: Basis<T>,

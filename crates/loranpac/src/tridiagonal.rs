@@ -1,6 +1,8 @@
 //! Functions of a symmetric matrix, applied to a few rows, without ever storing its eigenvectors.
 //!
-//!     S = Z T Z',   T = V diag(mu) V',   B f(S) = (((B Z) V) f(mu)) V' Z'
+//! ```text
+//! S = Z T Z',   T = V diag(mu) V',   B f(S) = (((B Z) V) f(mu)) V' Z'
+//! ```
 //!
 //! Z stays as Householder vectors in the lower triangle of S's own storage, and V stays as the plane rotations of
 //! the implicit QL iteration. Forwards they are applied to B as they are made; backwards they are made again from

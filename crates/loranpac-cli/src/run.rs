@@ -1,0 +1,433 @@
+//! `loranpac run`: a continual-learning experiment on a feature file.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use clap::{ArgGroup, ValueEnum};
+use loranpac::lift::{self, FeatureMap, LiftSpec};
+use loranpac::memory::{self, Plan};
+use loranpac::registry::{self, METHODS, Method, MethodConfig, MethodOptions};
+use loranpac::{Schedule, Truncation};
+use loranpac_eval::Dataset;
+use loranpac_eval::formats;
+use loranpac_eval::run::{Evaluation, Experiment, LiftFacts, Run, SCHEMA};
+use loranpac_eval::stream::{self, Scenario};
+use loranpac_eval::system;
+use serde_json::json;
+
+use crate::progress::Bar;
+use crate::table;
+
+/// Options of `run`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Example:  loranpac run --data features.npz --method loranpac,loranpac-soft --inc 10 --width 10000",
+    group = ArgGroup::new("truncation").args(["truncate", "threshold", "rank"]),
+    group = ArgGroup::new("cap").args(["max_rank", "memory"]),
+)]
+pub struct Args {
+    /// Feature file (.npz, .safetensors, or a folder of .npy) with x_train, y_train, x_test, y_test
+    #[arg(long, value_name = "FILE", help_heading = "Data")]
+    data: PathBuf,
+    /// Use the first N training samples of each class, in file order
+    #[arg(long, value_name = "N", help_heading = "Data")]
+    per_class: Option<usize>,
+
+    /// Methods, separated by commas
+    #[arg(long, value_delimiter = ',', default_value = "loranpac", value_name = "NAME", help = method_help(), help_heading = "Method")]
+    method: Vec<String>,
+    /// A setting of the method, e.g. --set ridge=1e4
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value, help_heading = "Method")]
+    settings: Vec<(String, String)>,
+    /// Cut this share of the directions, the paper's zeta, in [0, 1) [default: 0.25; soft: a ridge instead of a cut]
+    #[arg(long, value_name = "Z", help_heading = "Method")]
+    truncate: Option<f64>,
+    /// Cut eigenvalues below this instead
+    #[arg(long, value_name = "D", help_heading = "Method")]
+    threshold: Option<f64>,
+    /// Keep this many directions instead
+    #[arg(long, value_name = "K", help_heading = "Method")]
+    rank: Option<usize>,
+    /// Keep at most R directions, the paper's r_max [default: 10000]
+    #[arg(long, value_name = "R", help_heading = "Method")]
+    max_rank: Option<usize>,
+    /// Memory that the model may use, e.g. 2G: chooses --max-rank
+    #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Method")]
+    memory: Option<usize>,
+    /// When to cut the spectrum: when the classifier is formed, or after every task as in the paper's Algorithm 4
+    #[arg(long, value_enum, default_value = "late", help_heading = "Method")]
+    schedule: ScheduleArg,
+
+    /// Feature map
+    #[arg(long, default_value = "relu-random", value_name = "NAME", help = lift_help(), help_heading = "Lift")]
+    lift: String,
+    /// Width of the lifted features, E
+    #[arg(long, default_value_t = 10_000, value_name = "E", help_heading = "Lift")]
+    width: usize,
+    /// Seed of the random projection
+    #[arg(long, default_value_t = 0, value_name = "S", help_heading = "Lift")]
+    lift_seed: u64,
+    /// Take the projection from a .npy file (E x d) instead of the seed; gives the width too
+    #[arg(long, value_name = "FILE", help_heading = "Lift")]
+    projection: Option<PathBuf>,
+    /// Generate the projection again for every batch instead of keeping it: slower, saves 4 E d bytes
+    #[arg(long, help_heading = "Lift")]
+    regenerate: bool,
+
+    /// How samples become tasks: new classes, new domains, or all at once
+    #[arg(long, value_enum, default_value = "class", help_heading = "Protocol")]
+    scenario: ScenarioArg,
+    /// Classes in the first task; 0 for as many as in the others (B-q1)
+    #[arg(long, default_value_t = 0, value_name = "N", help_heading = "Protocol")]
+    base: usize,
+    /// Classes in each task (Inc-q2)
+    #[arg(long, default_value_t = 10, value_name = "N", help_heading = "Protocol")]
+    inc: usize,
+    /// Class order, as NumPy's legacy generator shuffles for this seed; several, separated by commas, for several runs
+    #[arg(long, value_delimiter = ',', default_value = "1993", value_name = "S", help_heading = "Protocol")]
+    seed: Vec<u32>,
+    /// Class order from a file: one label per line
+    #[arg(long, value_name = "FILE", conflicts_with = "seed", help_heading = "Protocol")]
+    order: Option<PathBuf>,
+    /// Form and evaluate the classifier after every task, or at the end
+    #[arg(long, value_enum, default_value = "every", help_heading = "Protocol")]
+    eval: EvalArg,
+
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N", help_heading = "Output")]
+    threads: Option<usize>,
+    /// Write the results as JSON to a file, or to standard output with -
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    json: Option<PathBuf>,
+    /// Print no tables and no progress
+    #[arg(long, short, help_heading = "Output")]
+    quiet: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ScheduleArg {
+    Late,
+    Paper,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum ScenarioArg {
+    Class,
+    Domain,
+    Joint,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum EvalArg {
+    Every,
+    Final,
+}
+
+pub fn main(args: Args) -> Result<()> {
+    let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    if threads == 0 {
+        bail!("--threads 0 is not possible: at least one thread is needed");
+    }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let runs = pool.install(|| run_all(&args, threads))?;
+    let to_stdout = args.json.as_ref().is_some_and(|path| path.as_os_str() == "-");
+    if !args.quiet && !to_stdout {
+        print!("{}", report(&runs));
+    }
+    if let Some(path) = &args.json {
+        let text = serde_json::to_string_pretty(&json!({ "schema": SCHEMA, "runs": runs }))?;
+        if to_stdout {
+            writeln!(std::io::stdout(), "{text}")?;
+        } else {
+            std::fs::write(path, text + "\n").with_context(|| format!("cannot write {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
+    // Everything that can be refused is refused before the data is read.
+    let methods = args.method.iter().map(|name| registry::find(name)).collect::<Result<Vec<&Method>, _>>()?;
+    let truncation = match (args.truncate, args.threshold, args.rank) {
+        (Some(zeta), _, _) => Some(Truncation::Fraction(zeta)),
+        (_, Some(delta), _) => Some(Truncation::Threshold(delta)),
+        (_, _, Some(rank)) => Some(Truncation::Rank(rank)),
+        _ => None,
+    };
+    truncation.map(Truncation::validate).transpose()?;
+    if args.width == 0 {
+        bail!("--width 0 is not possible: E must be at least 1 (10000 is a good start)");
+    }
+    let scenario = match args.scenario {
+        ScenarioArg::Class => Scenario::Class { base: args.base, increment: args.inc },
+        ScenarioArg::Domain => Scenario::Domain,
+        ScenarioArg::Joint => Scenario::Joint,
+    };
+    let mut dataset = Dataset::open(&args.data)?;
+    if let Some(count) = args.per_class {
+        if count == 0 {
+            bail!("--per-class 0 leaves no samples");
+        }
+        dataset.limit_per_class(count);
+    }
+    let orders = orders(args, &dataset)?;
+    let (max_rank, feature_map) = prepare(args, &dataset, &methods, truncation)?;
+    let mut runs = Vec::new();
+    for (seed, order) in &orders {
+        let tasks = stream::tasks(&dataset, scenario, order)?;
+        for &method in &methods {
+            let experiment = Experiment {
+                method,
+                options: options(args, feature_map.clone(), truncation, max_rank, method),
+                lift: method.lifted.then(|| LiftFacts {
+                    name: args.lift.clone(),
+                    width: feature_map.width(),
+                    seed: args.projection.is_none().then_some(args.lift_seed),
+                }),
+                scenario,
+                tasks: &tasks,
+                seed: *seed,
+                per_class: args.per_class,
+                eval: match args.eval {
+                    EvalArg::Every => Evaluation::Every,
+                    EvalArg::Final => Evaluation::Final,
+                },
+                threads,
+            };
+            let bar = Bar::new(method.name, args.quiet);
+            runs.push(experiment.run(&dataset, &mut |progress| bar.update(progress))?);
+        }
+    }
+    Ok(runs)
+}
+
+/// The seeds with their class orders.
+fn orders(args: &Args, dataset: &Dataset) -> Result<Vec<(Option<u32>, Vec<usize>)>> {
+    let Some(path) = &args.order else {
+        return Ok(args.seed.iter().map(|&seed| (Some(seed), stream::class_order(dataset, seed))).collect());
+    };
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let order = text
+        .lines()
+        .enumerate()
+        .map(|(number, line)| (number + 1, line.trim()))
+        .filter(|(_, line)| !line.is_empty())
+        .map(|(number, line)| {
+            let found = dataset.classes.iter().position(|label| label.to_string() == line);
+            found.with_context(|| format!("{}, line {number}: {line:?} is not a class of the data", path.display()))
+        })
+        .collect::<Result<Vec<usize>>>()?;
+    stream::check_order(dataset, &order).with_context(|| path.display().to_string())?;
+    Ok(vec![(None, order)])
+}
+
+fn options(
+    args: &Args,
+    lift: Arc<dyn FeatureMap>,
+    truncation: Option<Truncation>,
+    max_rank: usize,
+    method: &Method,
+) -> MethodOptions {
+    // With several methods, a setting goes to those that know it; with one, an unknown setting is an error.
+    let known = |name: &str| args.method.len() == 1 || method.settings.iter().any(|(k, _)| *k == name);
+    MethodOptions {
+        lift,
+        truncation,
+        max_rank,
+        schedule: match args.schedule {
+            ScheduleArg::Paper if args.method.len() == 1 || method.name != "loranpac-soft" => Schedule::Paper,
+            _ => Schedule::Late,
+        },
+        settings: args.settings.iter().filter(|(name, _)| known(name)).cloned().collect(),
+    }
+}
+
+/// Checks settings and memory, then makes the feature map.
+fn prepare(
+    args: &Args,
+    dataset: &Dataset,
+    methods: &[&Method],
+    truncation: Option<Truncation>,
+) -> Result<(usize, Arc<dyn FeatureMap>)> {
+    let projection = match &args.projection {
+        None => None,
+        Some(path) => {
+            let (rows, width, dim) =
+                formats::read_npy(path)?.into_features().with_context(|| path.display().to_string())?;
+            if dim != dataset.dim {
+                bail!("{} is {width} x {dim}, but the data has {} features", path.display(), dataset.dim);
+            }
+            Some((rows, width))
+        }
+    };
+    let width = projection.as_ref().map_or(args.width, |(_, width)| *width);
+    let spec = LiftSpec {
+        dim: dataset.dim,
+        width,
+        seed: args.lift_seed,
+        keep: !args.regenerate,
+        projection: projection.map(|(rows, _)| rows),
+    };
+    // A map of width 1 costs nothing and lets the settings be checked before memory is taken.
+    let probe = lift::build(&args.lift, LiftSpec { width: 1, projection: None, ..spec.clone() })?;
+    let real_width = if probe.width() == 1 && dataset.dim != 1 { width } else { probe.width() };
+    let lift_bytes = if real_width == width && !args.regenerate { 4 * width * dataset.dim } else { 0 };
+    let mut max_rank = args.max_rank.unwrap_or(10_000);
+    for method in methods {
+        let MethodConfig::LoRanPac(config) =
+            method.configure(&options(args, probe.clone(), truncation, max_rank, method))?
+        else {
+            continue;
+        };
+        let plan = |max_rank: usize| {
+            let full = memory::with_slack(max_rank, config.chunk);
+            let rank = dataset.train.len().min(real_width);
+            let compresses = rank > full;
+            Plan {
+                width: real_width,
+                rank: rank.min(full),
+                classes: dataset.classes.len(),
+                chunk: config.chunk,
+                lift: lift_bytes,
+                full_eigen: memory::needs_full_eigen(config.filter, config.schedule == Schedule::Paper, compresses),
+            }
+        };
+        if let Some(budget) = args.memory {
+            // Without a cap the model may already fit; otherwise the largest cap that does.
+            if plan(real_width).estimate().peak() <= budget {
+                max_rank = real_width;
+            } else {
+                max_rank = plan(real_width).largest_rank(budget);
+                plan(max_rank.max(1)).preflight(budget)?;
+            }
+        }
+        if let Some(available) = system::available_memory() {
+            plan(max_rank).preflight(available as usize)?;
+        }
+    }
+    Ok((max_rank, lift::build(&args.lift, spec)?))
+}
+
+/// Tables for people: each run task by task, then all runs side by side, best first.
+fn report(runs: &[Run]) -> String {
+    let mut text = String::new();
+    if let [run] = runs {
+        text.push_str(&task_table(run));
+        text.push('\n');
+    }
+    let mut sorted: Vec<&Run> = runs.iter().collect();
+    sorted.sort_by(|a, b| b.final_accuracy.unwrap_or(0.0).total_cmp(&a.final_accuracy.unwrap_or(0.0)));
+    let rows: Vec<Vec<String>> = sorted.iter().map(|run| summary_row(run)).collect();
+    let header = [
+        "method",
+        "seed",
+        "final %",
+        "total %",
+        "samples %",
+        "forgetting",
+        "train MSE",
+        "learn",
+        "weights",
+        "eval",
+        "state",
+    ];
+    text.push_str(&table::render(&header, &rows));
+    if let Some(run) = runs.first() {
+        let d = &run.dataset;
+        text.push_str(&format!(
+            "\n{}: {} training and {} test samples, {} features, {} classes in {} tasks\n",
+            d.name,
+            d.train,
+            d.test,
+            d.dim,
+            d.classes,
+            run.tasks.len()
+        ));
+        if let Some(peak) = run.peak_rss_bytes {
+            text.push_str(&format!("peak memory of the process: {}\n", memory::gigabytes(peak as usize)));
+        }
+    }
+    text
+}
+
+fn task_table(run: &Run) -> String {
+    // Long streams: the first tasks, some in between, and the last.
+    let step = run.tasks.len().div_ceil(20);
+    let shown = |t: usize| t.is_multiple_of(step) || t + 1 == run.tasks.len();
+    let rows: Vec<Vec<String>> = run
+        .tasks
+        .iter()
+        .enumerate()
+        .filter(|(t, _)| shown(*t))
+        .map(|(t, task)| {
+            vec![
+                (t + 1).to_string(),
+                task.classes_seen.to_string(),
+                task.samples_seen.to_string(),
+                task.basis_rank.map_or("-".to_owned(), |r| r.to_string()),
+                task.kept_rank.map_or("-".to_owned(), |k| k.to_string()),
+                table::number(run.accuracy_matrix.get(t, t), 2),
+                table::number(task.accuracy_samples, 2),
+                table::number(task.train_mse, 4),
+                table::seconds(task.learn_seconds),
+                task.weights_seconds.map_or("-".to_owned(), table::seconds),
+            ]
+        })
+        .collect();
+    let header =
+        ["task", "classes", "samples", "basis", "kept", "new task %", "all so far %", "train MSE", "learn", "weights"];
+    table::render(&header, &rows)
+}
+
+fn summary_row(run: &Run) -> Vec<String> {
+    let sum = |f: fn(&loranpac_eval::run::TaskRecord) -> f64| table::seconds(run.tasks.iter().map(f).sum());
+    vec![
+        run.method.clone(),
+        run.seed.map_or("file".to_owned(), |s| s.to_string()),
+        table::number(run.final_accuracy, 2),
+        table::number(run.total_accuracy, 2),
+        table::number(run.final_accuracy_samples, 2),
+        table::number(run.forgetting, 2),
+        table::number(run.tasks.last().and_then(|t| t.train_mse), 4),
+        sum(|t| t.learn_seconds),
+        sum(|t| t.weights_seconds.unwrap_or(0.0)),
+        sum(|t| t.eval_seconds.unwrap_or(0.0)),
+        memory::gigabytes(run.state_bytes),
+    ]
+}
+
+fn method_help() -> String {
+    let list: Vec<String> = METHODS.iter().map(|m| format!("{} ({})", m.name, m.summary)).collect();
+    format!("Methods, separated by commas: {}", list.join("; "))
+}
+
+fn lift_help() -> String {
+    let list: Vec<String> = lift::LIFTS.iter().map(|l| format!("{} ({})", l.name, l.summary)).collect();
+    format!("Feature map: {}", list.join("; "))
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.trim().to_owned(), value.trim().to_owned())),
+        _ => Err(format!("{text:?} is not of the form KEY=VALUE")),
+    }
+}
+
+/// `2G`, `500M`, `1.5GiB`, or a plain number of bytes.
+fn bytes(text: &str) -> Result<usize, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match text[digits.len()..].to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        "t" | "tb" | "tib" => 40,
+        other => return Err(format!("{other:?} is not a unit of memory; use K, M, G or T")),
+    };
+    match digits.parse::<f64>() {
+        Ok(number) if number > 0.0 && number.is_finite() => Ok((number * (1u64 << unit) as f64) as usize),
+        _ => Err(format!("{text:?} is not an amount of memory; write 2G or 500M")),
+    }
+}

@@ -1,0 +1,150 @@
+//! A data set in memory: features and labels, training and test, with classes numbered by their sorted labels.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+
+use loranpac::{Features, Label};
+
+use crate::error::{ArrayProblem, Error};
+use crate::formats::{self, Arrays};
+
+/// Training or test samples.
+#[derive(Debug, Clone, Default)]
+pub struct Part {
+    /// Features, one row per sample.
+    pub x: Vec<f32>,
+    /// Class of each sample, an index into [`Dataset::classes`].
+    pub y: Vec<usize>,
+    /// Domain of each sample, for domain-incremental streams.
+    pub domain: Option<Vec<Label>>,
+}
+
+/// Features and labels of one data set.
+#[derive(Debug, Clone)]
+pub struct Dataset {
+    /// What to call it.
+    pub name: String,
+    /// Features per sample.
+    pub dim: usize,
+    /// All labels, sorted; a class's index is its place here.
+    pub classes: Vec<Label>,
+    /// Training samples.
+    pub train: Part,
+    /// Test samples.
+    pub test: Part,
+}
+
+impl Dataset {
+    /// Reads a feature file with `x_train`, `y_train`, `x_test`, `y_test` and, if there are any, `domain_train` and
+    /// `domain_test`.
+    pub fn open(path: &Path) -> Result<Dataset, Error> {
+        const NAMES: [&str; 6] = ["x_train", "y_train", "x_test", "y_test", "domain_train", "domain_test"];
+        let mut arrays = formats::open(path, &|name| NAMES.contains(&name))?;
+        let (train, train_labels, dim) = part(path, &mut arrays, "train")?;
+        let (test, test_labels, test_dim) = part(path, &mut arrays, "test")?;
+        if dim != test_dim {
+            let expected = format!("(samples, {dim}), as x_train,");
+            let problem = ArrayProblem::Shape { found: vec![test_labels.len(), test_dim], expected };
+            return Err(Error::Array { path: path.to_owned(), array: "x_test".to_owned(), problem });
+        }
+        let name = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+        Ok(Dataset::new(name, dim, (train, train_labels), (test, test_labels)))
+    }
+
+    /// Puts features and labels together.
+    pub fn new(name: String, dim: usize, train: (Part, Vec<Label>), test: (Part, Vec<Label>)) -> Dataset {
+        let classes: BTreeSet<Label> = train.1.iter().chain(&test.1).cloned().collect();
+        let classes: Vec<Label> = classes.into_iter().collect();
+        let index: HashMap<&Label, usize> = classes.iter().enumerate().map(|(i, label)| (label, i)).collect();
+        let number =
+            |(part, labels): (Part, Vec<Label>)| Part { y: labels.iter().map(|label| index[label]).collect(), ..part };
+        let (train, test) = (number(train), number(test));
+        drop(index);
+        Dataset { name, dim, classes, train, test }
+    }
+
+    /// Keeps the first `count` training samples of each class, in file order.
+    pub fn limit_per_class(&mut self, count: usize) {
+        let mut seen = vec![0usize; self.classes.len()];
+        let keep: Vec<usize> = (0..self.train.y.len())
+            .filter(|&row| {
+                seen[self.train.y[row]] += 1;
+                seen[self.train.y[row]] <= count
+            })
+            .collect();
+        let (x, y) = self.train.gather(&keep, self.dim);
+        let domain = self.train.domain.as_ref().map(|d| keep.iter().map(|&row| d[row].clone()).collect());
+        self.train = Part { x, y, domain };
+    }
+
+    /// Labels by class index.
+    pub fn labels(&self, classes: &[usize]) -> Vec<Label> {
+        classes.iter().map(|&class| self.classes[class].clone()).collect()
+    }
+}
+
+impl Part {
+    /// Number of samples.
+    pub fn len(&self) -> usize {
+        self.y.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.y.is_empty()
+    }
+
+    /// Copies some rows.
+    pub fn gather(&self, rows: &[usize], dim: usize) -> (Vec<f32>, Vec<usize>) {
+        let mut x = Vec::with_capacity(rows.len() * dim);
+        rows.iter().for_each(|&row| x.extend_from_slice(&self.x[row * dim..(row + 1) * dim]));
+        (x, rows.iter().map(|&row| self.y[row]).collect())
+    }
+
+    /// All samples.
+    pub fn features(&self, dim: usize) -> Result<Features<'_>, Error> {
+        Ok(Features::new(&self.x, dim)?)
+    }
+}
+
+/// Features, labels and domains of the training or the test half.
+fn part(path: &Path, arrays: &mut Arrays, half: &str) -> Result<(Part, Vec<Label>, usize), Error> {
+    let refuse = |array: String, problem| Error::Array { path: path.to_owned(), array, problem };
+    let found = arrays.keys().cloned().collect::<Vec<_>>().join(", ");
+    let mut take = |name: String| {
+        arrays.remove(&name).ok_or_else(|| Error::MissingArray {
+            path: path.to_owned(),
+            array: name.clone(),
+            found: if found.is_empty() { "none that we know".to_owned() } else { found.clone() },
+        })
+    };
+    let (x_name, y_name, domain_name) = (format!("x_{half}"), format!("y_{half}"), format!("domain_{half}"));
+    let (x, rows, dim) = take(x_name.clone())?.into_features().map_err(|p| refuse(x_name.clone(), p))?;
+    if dim == 0 || rows == 0 {
+        let expected = "at least one sample with one feature".to_owned();
+        return Err(refuse(x_name, ArrayProblem::Shape { found: vec![rows, dim], expected }));
+    }
+    if let Some(at) = x.iter().position(|v| !v.is_finite()) {
+        return Err(loranpac::Error::NotFinite { row: at / dim, column: at % dim, value: x[at] })
+            .map_err(|e| Error::Experiment(format!("{}: array {x_name}: {e}", path.display())));
+    }
+    let labels = take(y_name.clone())?.into_labels().map_err(|p| refuse(y_name.clone(), p))?;
+    let same_length = |name: &str, length: usize| {
+        let expected = format!("({rows},), one per row of {x_name},");
+        if length == rows {
+            Ok(())
+        } else {
+            Err(refuse(name.to_owned(), ArrayProblem::Shape { found: vec![length], expected }))
+        }
+    };
+    same_length(&y_name, labels.len())?;
+    let domain = match arrays.remove(&domain_name) {
+        None => None,
+        Some(array) => {
+            let domain = array.into_labels().map_err(|p| refuse(domain_name.clone(), p))?;
+            same_length(&domain_name, domain.len())?;
+            Some(domain)
+        }
+    };
+    Ok((Part { x, y: Vec::new(), domain }, labels, dim))
+}

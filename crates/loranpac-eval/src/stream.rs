@@ -1,0 +1,90 @@
+//! Streams: which samples arrive in which task.
+
+use serde::{Deserialize, Serialize};
+
+use crate::dataset::Dataset;
+use crate::error::Error;
+use crate::order::numpy_permutation;
+
+/// How the samples are divided into tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scenario {
+    /// B-q1 Inc-q2: new classes in every task.
+    Class {
+        /// Classes in the first task; 0 for as many as in the others.
+        base: usize,
+        /// Classes in each further task.
+        increment: usize,
+    },
+    /// One task per domain; classes come back.
+    Domain,
+    /// Everything at once.
+    Joint,
+}
+
+/// One task: indices into the data set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Task {
+    /// Training samples.
+    pub train: Vec<usize>,
+    /// Test samples.
+    pub test: Vec<usize>,
+}
+
+/// The order of classes for a seed, as NumPy's legacy generator gives it.
+pub fn class_order(dataset: &Dataset, seed: u32) -> Vec<usize> {
+    numpy_permutation(seed, dataset.classes.len())
+}
+
+/// Checks an order that a user gave: every class once.
+pub fn check_order(dataset: &Dataset, order: &[usize]) -> Result<(), Error> {
+    let mut sorted = order.to_vec();
+    sorted.sort_unstable();
+    if sorted == (0..dataset.classes.len()).collect::<Vec<_>>() {
+        return Ok(());
+    }
+    Err(Error::Experiment(format!("the class order must name each of the {} classes once", dataset.classes.len())))
+}
+
+/// Divides a data set into tasks. `order` lists all classes.
+pub fn tasks(dataset: &Dataset, scenario: Scenario, order: &[usize]) -> Result<Vec<Task>, Error> {
+    let place_of = |groups: Vec<Vec<usize>>, count: usize| {
+        let mut place = vec![usize::MAX; count];
+        groups.iter().enumerate().for_each(|(task, group)| group.iter().for_each(|&class| place[class] = task));
+        (groups.len(), place)
+    };
+    let (count, train, test) = match scenario {
+        Scenario::Class { increment: 0, .. } => {
+            return Err(Error::Experiment("--inc must be at least 1 class".to_owned()));
+        }
+        Scenario::Class { base, increment } => {
+            let first = if base == 0 { increment } else { base }.min(order.len());
+            let (head, tail) = order.split_at(first);
+            let groups: Vec<Vec<usize>> =
+                std::iter::once(head).chain(tail.chunks(increment)).map(<[usize]>::to_vec).collect();
+            let (count, place) = place_of(groups, dataset.classes.len());
+            let of = |y: &[usize]| y.iter().map(|&class| place[class]).collect::<Vec<_>>();
+            (count, of(&dataset.train.y), of(&dataset.test.y))
+        }
+        Scenario::Joint => (1, vec![0; dataset.train.len()], vec![0; dataset.test.len()]),
+        Scenario::Domain => {
+            let (Some(train), Some(test)) = (&dataset.train.domain, &dataset.test.domain) else {
+                let missing = "a domain-incremental stream needs arrays domain_train and domain_test in the file";
+                return Err(Error::Experiment(missing.to_owned()));
+            };
+            let mut domains: Vec<_> = train.iter().chain(test).collect();
+            domains.sort_unstable();
+            domains.dedup();
+            let of = |labels: &[loranpac::Label]| {
+                labels.iter().map(|label| domains.partition_point(|d| *d < label)).collect::<Vec<_>>()
+            };
+            (domains.len(), of(train), of(test))
+        }
+    };
+    let mut tasks = vec![Task { train: Vec::new(), test: Vec::new() }; count];
+    train.into_iter().enumerate().for_each(|(row, task)| tasks[task].train.push(row));
+    test.into_iter().enumerate().for_each(|(row, task)| tasks[task].test.push(row));
+    tasks.retain(|task| !task.train.is_empty());
+    Ok(tasks)
+}
