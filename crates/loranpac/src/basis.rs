@@ -125,7 +125,9 @@ impl<T: Scalar> Basis<T> {
             let overlap: Mat<f64> = transposed(overlap.as_ref());
             let r2 = orthonormalise(qn.rb_mut(), &vec![1.0; p], f64::MIN_POSITIVE, p);
             matmul(&mut known, Accum::Add, &overlap, &new, 1.0, par());
-            let settled = overlap.norm_max() < 0.01 && (&r2 - Mat::<f64>::identity(r2.nrows(), p)).norm_max() < 0.1;
+            // R2' R2 is what Qn' Qn was before this round: the factorisation may have reordered the columns.
+            let departure = r2.transpose() * &r2 - Mat::<f64>::identity(p, p);
+            let settled = overlap.norm_max() < 0.01 && departure.norm_max() < 0.1;
             new = &r2 * &new;
             qn = qn.subcols_mut(0, new.nrows());
             if settled {
@@ -138,16 +140,22 @@ impl<T: Scalar> Basis<T> {
 
     /// Appends columns that are orthonormal to each other and to the basis.
     fn append(&mut self, columns: MatRef<'_, T>) {
-        for column in columns.col_iter() {
+        let mut done = 0;
+        while done < columns.ncols() {
             let place = self.rank % BLOCK;
             if place == 0 {
                 // Zeroed lazily by the system: memory is used as columns are written.
                 self.blocks.push(vec![T::from_f64(0.0); self.width * BLOCK]);
             }
-            let block = self.blocks.last_mut().expect("a block was just pushed or has room");
-            let target = &mut block[place * self.width..(place + 1) * self.width];
-            target.iter_mut().zip(column.iter()).for_each(|(t, v)| *t = *v);
-            self.rank += 1;
+            let count = (BLOCK - place).min(columns.ncols() - done);
+            let last = self.blocks.len() - 1;
+            let target = &mut self.blocks[last][place * self.width..(place + count) * self.width];
+            let source = columns.subcols(done, count);
+            target.par_chunks_mut(self.width).zip(source.par_col_iter()).for_each(|(target, column)| {
+                target.iter_mut().zip(column.iter()).for_each(|(t, v)| *t = *v);
+            });
+            self.rank += count;
+            done += count;
         }
     }
 

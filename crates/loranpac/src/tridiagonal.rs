@@ -24,8 +24,8 @@ use rayon::prelude::*;
 
 use crate::linalg::par;
 
-/// Rows of B that are rotated together: one vector register.
-const LANES: usize = 8;
+/// Rows of B that are rotated together: enough independent lanes to hide the latency of a rotation.
+const LANES: usize = 16;
 /// Rotations that are kept at a time (16 bytes each).
 const SEGMENT: usize = 1 << 20;
 /// QL steps per eigenvalue before giving up; two or three are usual.
@@ -78,7 +78,7 @@ pub(crate) fn apply_function(
     loop {
         checkpoints.push(ql.clone());
         let more = ql.segment(&mut rotations)?;
-        groups.par_iter_mut().for_each(|group| rotations.apply(group));
+        rotations.turn(&mut groups, false);
         if !more {
             break;
         }
@@ -102,7 +102,7 @@ pub(crate) fn apply_function(
             ql.segment(&mut rotations)?;
         }
         last = false;
-        groups.par_iter_mut().for_each(|group| rotations.undo(group));
+        rotations.turn(&mut groups, true);
     }
     unpack(&groups, b.rb_mut());
     apply_right_transpose(vectors, householder.as_ref(), Conj::No, b.subcols_mut(1, n - 1), par(), stack);
@@ -220,55 +220,67 @@ impl Ql {
     }
 }
 
+/// Rotating one group of rows, as a value that is compiled once per instruction set.
+struct Turn<'a> {
+    rotations: &'a Rotations,
+    group: &'a mut [[f64; LANES]],
+    back: bool,
+}
+
+impl pulp::NullaryFnOnce for Turn<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        if self.back { self.rotations.undo(self.group) } else { self.rotations.apply(self.group) }
+    }
+}
+
 impl Rotations {
+    /// Rotates all groups, in parallel and with the widest vectors that the machine has.
+    fn turn(&self, groups: &mut [Vec<[f64; LANES]>], back: bool) {
+        let arch = pulp::Arch::new();
+        groups.par_iter_mut().for_each(|group| arch.dispatch(Turn { rotations: self, group, back }));
+    }
+
     /// `B <- B G1 G2 ...` for the rows of one group.
+    #[inline(always)]
     fn apply(&self, group: &mut [[f64; LANES]]) {
-        pulp::Arch::new().dispatch(
-            #[inline(always)]
-            || {
-                for sweep in &self.sweeps {
-                    let columns = &mut group[sweep.low..=sweep.high];
-                    let pairs = &self.pairs[sweep.first..sweep.first + columns.len() - 1];
-                    let mut upper = columns[columns.len() - 1];
-                    for (at, [c, s]) in (0..columns.len() - 1).rev().zip(pairs) {
-                        let lower = columns[at];
-                        let mut next = [0.0; LANES];
-                        for lane in 0..LANES {
-                            columns[at + 1][lane] = s * lower[lane] + c * upper[lane];
-                            next[lane] = c * lower[lane] - s * upper[lane];
-                        }
-                        upper = next;
-                    }
-                    columns[0] = upper;
-                }
-            },
-        );
+        for sweep in &self.sweeps {
+            let columns = &mut group[sweep.low..=sweep.high];
+            let pairs = &self.pairs[sweep.first..sweep.first + columns.len() - 1];
+            let mut upper = columns[columns.len() - 1];
+            for (at, [c, s]) in (0..columns.len() - 1).rev().zip(pairs) {
+                let lower = columns[at];
+                columns[at + 1] = combine(*s, lower, *c, upper);
+                upper = combine(*c, lower, -*s, upper);
+            }
+            columns[0] = upper;
+        }
     }
 
     /// `B <- B ... G2' G1'`: the inverse of [`Rotations::apply`].
+    #[inline(always)]
     fn undo(&self, group: &mut [[f64; LANES]]) {
-        pulp::Arch::new().dispatch(
-            #[inline(always)]
-            || {
-                for sweep in self.sweeps.iter().rev() {
-                    let columns = &mut group[sweep.low..=sweep.high];
-                    let pairs = &self.pairs[sweep.first..sweep.first + columns.len() - 1];
-                    let mut lower = columns[0];
-                    for (at, [c, s]) in (0..columns.len() - 1).zip(pairs.iter().rev()) {
-                        let upper = columns[at + 1];
-                        let mut next = [0.0; LANES];
-                        for lane in 0..LANES {
-                            columns[at][lane] = c * lower[lane] + s * upper[lane];
-                            next[lane] = c * upper[lane] - s * lower[lane];
-                        }
-                        lower = next;
-                    }
-                    let last = columns.len() - 1;
-                    columns[last] = lower;
-                }
-            },
-        );
+        for sweep in self.sweeps.iter().rev() {
+            let columns = &mut group[sweep.low..=sweep.high];
+            let pairs = &self.pairs[sweep.first..sweep.first + columns.len() - 1];
+            let mut lower = columns[0];
+            for (at, [c, s]) in (0..columns.len() - 1).zip(pairs.iter().rev()) {
+                let upper = columns[at + 1];
+                columns[at] = combine(*c, lower, *s, upper);
+                lower = combine(*c, upper, -*s, lower);
+            }
+            let last = columns.len() - 1;
+            columns[last] = lower;
+        }
     }
+}
+
+/// `a x + b y`, lane by lane.
+#[inline(always)]
+fn combine(a: f64, x: [f64; LANES], b: f64, y: [f64; LANES]) -> [f64; LANES] {
+    std::array::from_fn(|lane| a * x[lane] + b * y[lane])
 }
 
 /// Rows of B in groups of [`LANES`], each group stored column by column.

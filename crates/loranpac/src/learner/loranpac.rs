@@ -40,7 +40,7 @@ pub struct Config {
     pub schedule: Schedule,
     /// Residuals below this many rounding units of a sample's length add no direction; 0 keeps all of them.
     pub drop: f64,
-    /// Samples that are lifted and absorbed at a time.
+    /// The most samples that are lifted and absorbed at a time; larger tasks are divided evenly.
     pub chunk: usize,
 }
 
@@ -51,7 +51,7 @@ impl Default for Config {
             max_rank: 10_000,
             schedule: Schedule::default(),
             drop: DEFAULT_DROP,
-            chunk: 256,
+            chunk: 384,
         }
     }
 }
@@ -143,12 +143,13 @@ impl Learner for LoRanPac {
     fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
         check_task(x, labels, self.lift.dim())?;
         self.classifier = None;
-        let Config { chunk, max_rank, schedule, filter, .. } = self.config;
+        let Config { chunk: most, max_rank, schedule, filter, .. } = self.config;
+        let chunk = x.len().div_ceil(x.len().div_ceil(most));
         for (part, labels) in x.chunks(chunk).zip(labels.chunks(chunk)) {
             let classes: Vec<usize> = labels.iter().map(|label| self.table.get_or_insert(label)).collect();
             let h = Self::lifted(&*self.lift, part, chunk, &mut self.work);
             self.stats.absorb(h, &classes);
-            if self.stats.basis().rank() > with_slack(max_rank, chunk) {
+            if self.stats.basis().rank() > with_slack(max_rank, most) {
                 self.stats.compress(max_rank)?;
             }
         }
