@@ -1,5 +1,6 @@
 //! A data set in memory: features and labels, training and test, with classes numbered by their sorted labels.
 
+use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
@@ -39,9 +40,14 @@ impl Dataset {
     /// `domain_test`.
     pub fn open(path: &Path) -> Result<Dataset, Error> {
         const NAMES: [&str; 6] = ["x_train", "y_train", "x_test", "y_test", "domain_train", "domain_test"];
-        let mut arrays = formats::open(path, &|name| NAMES.contains(&name))?;
-        let (train, train_labels, dim) = part(path, &mut arrays, "train")?;
-        let (test, test_labels, test_dim) = part(path, &mut arrays, "test")?;
+        let found = RefCell::new(BTreeSet::new());
+        let mut arrays = formats::open(path, &|name| {
+            found.borrow_mut().insert(name.to_owned());
+            NAMES.contains(&name)
+        })?;
+        let found = found.into_inner().into_iter().collect::<Vec<_>>().join(", ");
+        let (train, train_labels, dim) = part(path, &mut arrays, &found, "train")?;
+        let (test, test_labels, test_dim) = part(path, &mut arrays, &found, "test")?;
         if dim != test_dim {
             let expected = format!("(samples, {dim}), as x_train,");
             let problem = ArrayProblem::Shape { found: vec![test_labels.len(), test_dim], expected };
@@ -108,14 +114,13 @@ impl Part {
 }
 
 /// Features, labels and domains of the training or the test half.
-fn part(path: &Path, arrays: &mut Arrays, half: &str) -> Result<(Part, Vec<Label>, usize), Error> {
+fn part(path: &Path, arrays: &mut Arrays, found: &str, half: &str) -> Result<(Part, Vec<Label>, usize), Error> {
     let refuse = |array: String, problem| Error::Array { path: path.to_owned(), array, problem };
-    let found = arrays.keys().cloned().collect::<Vec<_>>().join(", ");
     let mut take = |name: String| {
         arrays.remove(&name).ok_or_else(|| Error::MissingArray {
             path: path.to_owned(),
             array: name.clone(),
-            found: if found.is_empty() { "none that we know".to_owned() } else { found.clone() },
+            found: if found.is_empty() { "none at all".to_owned() } else { found.to_owned() },
         })
     };
     let (x_name, y_name, domain_name) = (format!("x_{half}"), format!("y_{half}"), format!("domain_{half}"));

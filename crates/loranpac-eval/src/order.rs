@@ -56,3 +56,26 @@ impl Mt19937 {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `np.random.seed(s); np.random.permutation(n)` printed by NumPy 2.4.
+    #[test]
+    fn numpy_class_order() {
+        let check =
+            |seed, n, expected: &[usize]| assert_eq!(numpy_permutation(seed, n), expected, "seed {seed}, n {n}");
+        check(1993, 10, &[4, 2, 7, 6, 0, 3, 5, 8, 9, 1]);
+        check(0, 7, &[6, 2, 1, 3, 0, 5, 4]);
+        check(1993, 1, &[0]);
+        check(u32::MAX, 12, &[11, 8, 5, 9, 1, 10, 6, 0, 4, 7, 2, 3]);
+        check(1, 0, &[]);
+        // Long ones by their beginning and `(p * np.arange(n)).sum()`: the generator refills after 624 words.
+        let weighted = |p: &[usize]| p.iter().enumerate().map(|(i, v)| i * v).sum::<usize>();
+        let p = numpy_permutation(1993, 200);
+        assert_eq!((&p[..6], weighted(&p)), (&[168, 136, 51, 9, 183, 101][..], 2_044_957));
+        let p = numpy_permutation(7, 1000);
+        assert_eq!((&p[..5], weighted(&p)), (&[778, 334, 271, 802, 216][..], 246_202_311));
+    }
+}

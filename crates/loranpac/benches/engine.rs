@@ -17,7 +17,10 @@ fn main() {
     let task = option("--task", 256);
     let dim = option("--dim", 384);
     let classes = option("--classes", 150);
-    println!("E = {width}, basis r = {rank}, task m = {task}, d = {dim}, {classes} classes, {} threads\n", rayon::current_num_threads());
+    println!(
+        "E = {width}, basis r = {rank}, task m = {task}, d = {dim}, {classes} classes, {} threads\n",
+        rayon::current_num_threads()
+    );
 
     let peak = gemm_rate();
     println!("{:44}{:>10}{:>10}{:>9}", "", "seconds", "GFLOP/s", "of GEMM");
@@ -44,7 +47,11 @@ fn main() {
     lift.lift(x.as_ref().subcols(rank, task), h.as_mut());
     show("  project, H' Q", 2.0 * e * r * m, best(5, || drop(black_box(basis.project(h.as_ref())))));
     let coefficients = Mat::<f32>::zeros(basis.rank(), task);
-    show("  subtract, H - Q C", 2.0 * e * r * m, best(5, || basis.add_product(h.as_mut(), coefficients.as_ref(), -1.0)));
+    show(
+        "  subtract, H - Q C",
+        2.0 * e * r * m,
+        best(5, || basis.add_product(h.as_mut(), coefficients.as_ref(), -1.0)),
+    );
     let mut gram = Gram::default();
     gram.set_diagonal(&vec![1.0; rank]);
     let (known, none) = (Mat::<f64>::zeros(rank, task), Mat::<f64>::zeros(0, task));
@@ -62,7 +69,8 @@ fn main() {
     for (name, filter) in [("soft", Filter::Soft(Ridge::GeometricMean)), ("hard", Filter::default())] {
         let config = Config { filter, ..Config::default() };
         let mut model = LoRanPac::new(lift.clone(), config).expect("the default configuration is valid");
-        let rows = |first: usize, n: usize| Features::new(&data[first * dim..(first + n) * dim], dim).expect("whole rows");
+        let rows =
+            |first: usize, n: usize| Features::new(&data[first * dim..(first + n) * dim], dim).expect("whole rows");
         model.learn(rows(0, rank), &names[..rank]).expect("valid samples");
         if name == "soft" {
             let clock = Instant::now();
@@ -93,7 +101,8 @@ fn gemm_rate() -> f64 {
     let n = 3000;
     let (a, b) = (noise(n, n), noise(n, n));
     let mut c = Mat::<f32>::zeros(n, n);
-    2.0 * (n as f64).powi(3) / best(7, || matmul(c.as_mut(), Accum::Replace, a.as_ref(), b.as_ref(), 1.0, Par::rayon(0)))
+    2.0 * (n as f64).powi(3)
+        / best(7, || matmul(c.as_mut(), Accum::Replace, a.as_ref(), b.as_ref(), 1.0, Par::rayon(0)))
 }
 
 fn best(times: usize, mut f: impl FnMut()) -> f64 {

@@ -115,8 +115,8 @@ fn fill_row(seed: u64, index: u64, row: &mut [f32]) {
 mod tests {
     use super::*;
 
-    /// Made by this code once and checked against the same formulas in NumPy on ChaCha8's key stream; they may
-    /// never change, because models store the seed and not the matrix.
+    /// Printed by `bench/reference/projection.py`, which computes ChaCha8 and the normals on its own. They may never
+    /// change: models store the seed and not the matrix.
     #[test]
     fn test_vectors() {
         let mut row = [0.0f32; 5];
@@ -126,7 +126,13 @@ mod tests {
         }
     }
 
-    const VECTORS: &[(u64, u64, [f32; 5])] = &[];
+    #[allow(clippy::excessive_precision)]
+    const VECTORS: &[(u64, u64, [f32; 5])] = &[
+        (0, 0, [-0.404561609, -0.438616067, 1.26288986, 1.15046227, 1.34251606]),
+        (0, 1, [0.28360191, -0.627006829, -1.28628838, -1.02177763, -0.225435793]),
+        (1993, 99999, [0.194231942, 0.842097998, -0.0133412499, -1.30267012, 1.05925608]),
+        (u64::MAX, 1 << 40, [1.12455928, -0.473783106, -1.41000211, -0.808108866, -1.34495044]),
+    ];
 
     #[test]
     fn rows_do_not_depend_on_width_chunks_or_threads() {

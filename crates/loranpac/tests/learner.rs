@@ -1,0 +1,251 @@
+//! What a user of a learner can rely on.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::Random;
+use loranpac::lift::{self, FeatureMap, LiftSpec};
+use loranpac::registry::{self, METHODS, MethodOptions};
+use loranpac::{Config, Error, Features, Filter, Label, Learner, LoRanPac, Ridge, Schedule, Truncation};
+
+const DIM: usize = 8;
+
+fn map(name: &str, width: usize) -> Arc<dyn FeatureMap> {
+    lift::build(name, LiftSpec { dim: DIM, width, seed: 3, keep: true, projection: None }).unwrap()
+}
+
+fn model(config: Config) -> LoRanPac {
+    LoRanPac::new(map("relu-random", 300), config).unwrap()
+}
+
+fn soft() -> Config {
+    Config { filter: Filter::Soft(Ridge::GeometricMean), ..Config::default() }
+}
+
+/// Clustered samples of the given classes, `each` of every class.
+fn samples(seed: u64, classes: &[i64], each: usize) -> (Vec<f32>, Vec<Label>) {
+    let mut random = Random(seed);
+    let (mut x, mut y) = (Vec::new(), Vec::new());
+    for i in 0..each * classes.len() {
+        let class = classes[i % classes.len()];
+        let mut centre = Random(1000u64.wrapping_add(class as u64));
+        x.extend((0..DIM).map(|_| (centre.symmetric() + 0.25 * random.symmetric()) as f32));
+        y.push(Label::from(class));
+    }
+    (x, y)
+}
+
+fn learn(model: &mut dyn Learner, (x, y): &(Vec<f32>, Vec<Label>)) {
+    model.learn(Features::new(x, DIM).unwrap(), y).unwrap();
+}
+
+fn accuracy(model: &mut dyn Learner, (x, y): &(Vec<f32>, Vec<Label>)) -> f64 {
+    let winners = model.predict(Features::new(x, DIM).unwrap()).unwrap();
+    let labels = model.classes().labels();
+    winners.iter().zip(y).filter(|(w, y)| labels[**w] == **y).count() as f64 / y.len() as f64
+}
+
+#[test]
+fn classes_may_come_new_again_and_mixed() {
+    for config in [Config::default(), soft(), Config { schedule: Schedule::Paper, ..Config::default() }] {
+        let mut model = model(config);
+        learn(&mut model, &samples(1, &[5, 9], 15));
+        learn(&mut model, &samples(2, &[-3], 10));
+        learn(&mut model, &samples(3, &[9, 40], 15)); // 9 comes back, together with a new class
+        assert_eq!(model.classes().labels(), [5, 9, -3, 40].map(Label::from));
+        assert_eq!(model.statistics().counts(), [15, 30, 10, 15]);
+        let accuracy = accuracy(&mut model, &samples(4, &[5, 9, -3, 40], 50));
+        assert!(accuracy > 0.95, "{config:?}: {accuracy}");
+    }
+}
+
+#[test]
+fn a_class_in_two_tasks_is_the_same_as_in_one() {
+    let all = samples(5, &[1, 2, 3], 20);
+    let mut together = model(soft());
+    learn(&mut together, &all);
+    let mut apart = model(soft());
+    let half = 30; // cuts through every class
+    learn(&mut apart, &(all.0[..half * DIM].to_vec(), all.1[..half].to_vec()));
+    learn(&mut apart, &(all.0[half * DIM..].to_vec(), all.1[half..].to_vec()));
+    let test = samples(6, &[1, 2, 3], 10).0;
+    let a = together.scores(Features::new(&test, DIM).unwrap()).unwrap();
+    let b = apart.scores(Features::new(&test, DIM).unwrap()).unwrap();
+    let difference = a.rows().flatten().zip(b.rows().flatten()).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    assert!(difference < 1e-4, "{difference}");
+}
+
+#[test]
+fn chunks_change_nothing_beyond_rounding_and_repeats_nothing_at_all() {
+    let (train, test) = (samples(7, &[1, 2, 3, 4], 40), samples(8, &[1, 2, 3, 4], 5).0);
+    let scores = |chunk: usize, config: Config| {
+        let mut model = model(Config { chunk, ..config });
+        learn(&mut model, &train);
+        model.scores(Features::new(&test, DIM).unwrap()).unwrap()
+    };
+    for config in [Config::default(), soft()] {
+        let reference = scores(1000, config);
+        assert_eq!(reference, scores(1000, config), "bit for bit");
+        assert_eq!(scores(37, config), scores(37, config), "bit for bit");
+        for chunk in [1, 7, 64] {
+            let other = scores(chunk, config);
+            let pairs = reference.rows().flatten().zip(other.rows().flatten());
+            let difference = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            assert!(difference < 5e-3, "chunk {chunk}: {difference}");
+        }
+    }
+}
+
+#[test]
+fn a_capped_basis_stays_within_its_slack_and_keeps_learning() {
+    let mut model = model(Config { max_rank: 40, chunk: 16, ..soft() });
+    for t in 0..30 {
+        learn(&mut model, &samples(100 + t, &[1, 2, 3], 5));
+        assert!(model.statistics().basis().rank() <= 40 + 16 + 16);
+    }
+    model.prepare().unwrap();
+    let summary = model.summary();
+    let certificate = summary.certificate.unwrap();
+    assert!(certificate.cuts > 0 && certificate.lost > 0.0);
+    assert!(summary.train_mse_upper > summary.train_mse);
+    assert!(accuracy(&mut model, &samples(9, &[1, 2, 3], 30)) > 0.95);
+}
+
+#[test]
+fn novelty_is_low_for_known_samples_and_high_for_foreign_ones() {
+    for config in [Config::default(), soft()] {
+        let mut model = LoRanPac::new(map("identity", 0), config).unwrap();
+        // Samples in the plane of the first two axes.
+        let plane = |seed| {
+            let mut random = Random(seed);
+            (0..20)
+                .flat_map(|_| {
+                    let (a, b) = (random.symmetric() as f32, random.symmetric() as f32);
+                    [a, b, 0., 0., 0., 0., 0., 0.]
+                })
+                .collect::<Vec<f32>>()
+        };
+        learn(&mut model, &(plane(1), vec![Label::from(0); 20]));
+        let known = model.novelty(Features::new(&plane(2), DIM).unwrap()).unwrap().unwrap();
+        let foreign = model.novelty(Features::new(&[0., 0., 1., 0., 0., 0., 0., 0.], DIM).unwrap()).unwrap().unwrap();
+        assert!(foreign[0] > 0.999, "{foreign:?}");
+        assert!(
+            known.iter().all(|n| *n < if matches!(config.filter, Filter::Soft(_)) { 0.7 } else { 1e-4 }),
+            "{known:?}"
+        );
+    }
+}
+
+/// Learning `bad` after a good task is refused, and predictions stay what they were to the last bit.
+#[track_caller]
+fn check_refused(x: &[f32], dim: usize, labels: usize, expected: impl Fn(&Error) -> bool) {
+    for method in METHODS {
+        let mut model = method.build(&options("relu-random", 100)).unwrap();
+        learn(&mut *model, &samples(1, &[1, 2], 10));
+        let test = samples(2, &[1, 2], 5).0;
+        let before = model.scores(Features::new(&test, DIM).unwrap()).unwrap();
+        let bad = Features::new(x, dim).unwrap();
+        let error = model.learn(bad, &vec![Label::from(77); labels]).unwrap_err();
+        assert!(expected(&error), "{}: {error}", method.name);
+        assert_eq!(model.classes().len(), 2);
+        assert_eq!(model.summary().samples, 20);
+        assert_eq!(model.scores(Features::new(&test, DIM).unwrap()).unwrap(), before);
+    }
+}
+
+fn options(lift: &str, width: usize) -> MethodOptions {
+    MethodOptions {
+        lift: map(lift, width),
+        truncation: None,
+        max_rank: 1000,
+        schedule: Schedule::Late,
+        settings: Vec::new(),
+    }
+}
+
+#[test]
+fn nan_and_infinity_are_refused_by_row() {
+    let mut x = vec![0.5; 3 * DIM];
+    x[DIM + 2] = f32::NAN;
+    check_refused(&x, DIM, 3, |e| matches!(e, Error::NotFinite { row: 1, column: 2, .. }));
+    x[DIM + 2] = f32::NEG_INFINITY;
+    check_refused(&x, DIM, 3, |e| matches!(e, Error::NotFinite { row: 1, column: 2, .. }));
+    x[DIM + 2] = 1e30;
+    check_refused(&x, DIM, 3, |e| matches!(e, Error::TooLarge { row: 1, .. }));
+}
+
+#[test]
+fn a_wrong_width_is_refused() {
+    check_refused(&[0.0; 10], 5, 2, |e| matches!(e, Error::Dimension { expected: DIM, found: 5 }));
+}
+
+#[test]
+fn labels_and_rows_that_differ_in_number_are_refused() {
+    check_refused(&[0.0; 3 * DIM], DIM, 2, |e| *e == Error::LabelCount { samples: 3, labels: 2 });
+}
+
+#[test]
+fn an_empty_task_is_refused() {
+    check_refused(&[], DIM, 0, |e| *e == Error::EmptyTask);
+}
+
+#[test]
+fn predicting_before_learning_is_refused() {
+    for method in METHODS {
+        let mut model = method.build(&options("relu-random", 50)).unwrap();
+        let x = [0.0; DIM];
+        assert_eq!(model.predict(Features::new(&x, DIM).unwrap()), Err(Error::NothingLearned), "{}", method.name);
+    }
+}
+
+#[test]
+fn impossible_settings_are_refused_with_their_name() {
+    let check = |config: Config, name: &str| {
+        let error = LoRanPac::new(map("relu", 0), config).err().expect("refused").to_string();
+        assert!(error.contains(name), "{error}");
+    };
+    let hard = |truncation| Filter::Hard { truncation, ridge: 0.0 };
+    check(Config { filter: hard(Truncation::Fraction(1.0)), ..Config::default() }, "truncate = 1");
+    check(Config { filter: hard(Truncation::Fraction(-0.1)), ..Config::default() }, "truncate = -0.1");
+    check(Config { filter: hard(Truncation::Rank(0)), ..Config::default() }, "rank = 0");
+    check(Config { filter: Filter::Soft(Ridge::Fixed(-1.0)), ..Config::default() }, "ridge = -1");
+    check(Config { filter: Filter::Soft(Ridge::Fixed(f64::NAN)), ..Config::default() }, "ridge = NaN");
+    check(Config { max_rank: 0, ..Config::default() }, "max-rank = 0");
+    check(Config { chunk: 0, ..Config::default() }, "chunk = 0");
+    check(Config { drop: -1.0, ..Config::default() }, "drop = -1");
+    check(Config { schedule: Schedule::Paper, ..soft() }, "schedule = paper");
+    let spec = LiftSpec { dim: 3, width: 0, seed: 0, keep: true, projection: None };
+    assert!(lift::build("relu-random", spec.clone()).err().unwrap().to_string().contains("width = 0"));
+    assert!(lift::build("cosine", spec).err().unwrap().to_string().contains("relu-random, random"));
+    let unknown = MethodOptions { settings: vec![("rdge".into(), "1".into())], ..options("relu", 0) };
+    let message = registry::find("loranpac").unwrap().build(&unknown).err().unwrap().to_string();
+    assert!(message.contains("rdge") && message.contains("ridge"), "{message}");
+    assert!(registry::find("loranpack").err().unwrap().to_string().contains("loranpac-soft"));
+}
+
+#[test]
+fn every_lift_learns() {
+    for entry in lift::LIFTS {
+        let mut model = LoRanPac::new(map(entry.name, 200), soft()).unwrap();
+        assert_eq!(map(entry.name, 200).name(), entry.name);
+        learn(&mut model, &samples(1, &[1, 2, 3], 20));
+        let accuracy = accuracy(&mut model, &samples(2, &[1, 2, 3], 20));
+        assert!(accuracy > 0.9, "{}: {accuracy}", entry.name);
+    }
+}
+
+#[test]
+fn min_norm_interpolates_and_loranpac_does_not_have_to() {
+    let data = samples(3, &[1, 2, 3], 20);
+    let mut exact = registry::find("min-norm").unwrap().build(&options("relu-random", 300)).unwrap();
+    learn(&mut *exact, &data);
+    exact.prepare().unwrap();
+    assert!(exact.summary().train_mse.unwrap() < 1e-6);
+    let mut truncated = registry::find("loranpac").unwrap().build(&options("relu-random", 300)).unwrap();
+    learn(&mut *truncated, &data);
+    truncated.prepare().unwrap();
+    let summary = truncated.summary();
+    assert_eq!(summary.kept_rank, Some(45));
+    assert!(summary.train_mse.unwrap() > 1e-6 && summary.train_mse.unwrap() < 0.2);
+}
