@@ -8,7 +8,7 @@
 //! Both give `W = X Q'` with X of size c x r, and the training error without data: with `b_j = |N v_j|^2`,
 //! `|W H - Y|^2 = M - sum over kept j of b_j (mu_j + 2 lambda) / (mu_j + lambda)^2`.
 
-use faer::Mat;
+use faer::{Mat, Scale};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -104,7 +104,10 @@ pub fn solve<T: Scalar>(stats: &mut Statistics<T>, filter: Filter, max_rank: usi
     if stats.samples() == 0 {
         return Err(Error::NothingLearned);
     }
-    let mut x = stats.cross().clone();
+    // Without dropping, J U is formed as the paper forms it: a rounded product, noise and all. The N that the
+    // statistics keep up to date has exact zeros along null directions, and would hide the collapse.
+    let literal = stats.keeps_null_directions();
+    let mut x = if literal { stats.project_label_sums() } else { stats.cross().clone() };
     let samples = stats.samples() as f64;
     let mut facts = match filter {
         Filter::Hard { truncation, ridge } => hard(stats, &mut x, truncation, ridge, max_rank)?,
@@ -123,6 +126,12 @@ pub fn solve<T: Scalar>(stats: &mut Statistics<T>, filter: Filter, max_rank: usi
             }
         }
     };
+    if literal {
+        // |W H - Y|^2 = tr(X S X') - 2 tr(X N') + M, whatever X is.
+        let (curved, n) = (&x * stats.gram().to_matrix(), stats.cross());
+        let error: f64 = (0..x.ncols()).map(|j| x.col(j).transpose() * (curved.col(j) - n.col(j) * Scale(2.0))).sum();
+        facts.train_mse = 1.0 + error / samples;
+    }
     facts.train_mse = facts.train_mse.max(0.0);
     facts.train_mse_upper = facts.train_mse + stats.losses().lost * squared_norm(x.as_ref()) / samples;
     Ok(Solution { coefficients: x, facts })

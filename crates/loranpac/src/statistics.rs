@@ -100,6 +100,11 @@ impl<T: Scalar> Statistics<T> {
         MatRef::from_column_major_slice(&self.sums, self.basis.width(), self.counts.len())
     }
 
+    /// J Q, computed as a product. Cost: `2 E r c` flops.
+    pub fn project_label_sums(&self) -> Mat<f64> {
+        cast(self.basis.project(self.label_sums()).as_ref())
+    }
+
     /// Samples seen, M.
     pub fn samples(&self) -> usize {
         self.samples
