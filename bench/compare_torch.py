@@ -81,20 +81,21 @@ class LiteralLoRanPAC:
 
 
 def literal(args, p):
+    """Times and accuracy of the literal algorithm; the classifier at the end counts apart from those on the way."""
     x, y, xt, yt = load(args.features, args.per_class, args.seed)
     p = torch.from_numpy(p)
     classes = int(yt.max()) + 1
     model = LiteralLoRanPAC(args.width, args.truncate, args.max_rank)
     steps = list(range(args.inc, classes, args.inc)) + [classes]
-    h_test = torch.relu(p @ xt.T) if args.eval == "every" else None
-    learn = weights = evaluate = 0.0
-    done, columns = 0, []
+    h_test = torch.relu(p @ xt.T) if args.eval != "final" else None
+    learn, formed = 0.0, []
+    done = 0
     for t, seen in enumerate(steps):
         task = (y >= done) & (y < seen)
         begin = time.perf_counter()
         model.learn(torch.relu(p @ x[task].T), y[task])
         learn += time.perf_counter() - begin
-        if args.eval == "every" or seen == classes:
+        if args.eval != "final" or seen == classes:
             begin = time.perf_counter()
             w = model.weights()
             middle = time.perf_counter()
@@ -102,25 +103,25 @@ def literal(args, p):
             h = h_test[:, known] if h_test is not None else torch.relu(p @ xt[known].T)
             right = (w @ h).argmax(0) == yt[known]
             starts = [0] + steps[: t + 1]
-            columns.append([100 * right[(yt[known] >= a) & (yt[known] < b)].double().mean().item()
-                            for a, b in zip(starts, starts[1:])])
-            weights += middle - begin
-            evaluate += time.perf_counter() - middle
+            column = [100 * right[(yt[known] >= a) & (yt[known] < b)].double().mean().item()
+                      for a, b in zip(starts, starts[1:])]
+            formed.append((middle - begin, time.perf_counter() - middle))
         done = seen
         if args.verbose:
             print(f"  literal: task {t + 1}/{len(steps)}, learning {learn:.1f} s", file=sys.stderr, flush=True)
-    return {"learn": learn, "weights": weights, "evaluate": evaluate, "accuracy": float(np.mean(columns[-1]))}
+    result = {"learn": learn, "accuracy": float(np.mean(column))}
+    last = {**result, "weights": formed[-1][0], "evaluate": formed[-1][1]}
+    every = {**result, "weights": sum(f[0] for f in formed), "evaluate": sum(f[1] for f in formed)}
+    return {"final": last, "every": every}
 
 
-def ours(args, method, schedule, projection, extra=()):
+def ours(args, evaluation, method, schedule, projection, extra=()):
     command = [args.binary, "run", "--data", args.features, "--method", method, "--inc", str(args.inc),
                "--seed", str(args.seed), "--width", str(args.width), "--projection", projection,
-               "--max-rank", str(args.max_rank), "--schedule", schedule, "--eval", args.eval,
+               "--max-rank", str(args.max_rank), "--schedule", schedule, "--eval", evaluation,
                "--threads", str(args.threads), "--json", "-", "--quiet", *extra]
     if args.per_class:
         command += ["--per-class", str(args.per_class)]
-    if method != "loranpac-soft":
-        command += ["--truncate", str(args.truncate)]
     run = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)["runs"][0]
     total = {key: sum(task[key + "_seconds"] or 0.0 for task in run["tasks"]) for key in ("learn", "weights", "eval")}
     return {"learn": total["learn"], "weights": total["weights"], "evaluate": total["eval"],
@@ -129,10 +130,29 @@ def ours(args, method, schedule, projection, extra=()):
             "lift": 4 * args.width * run["dataset"]["dim"]}
 
 
+def show(title, reference, rows):
+    print(f"\n{title}")
+    print(f"{'':36}{'learn':>9}{'weights':>9}{'evaluate':>9}{'accuracy':>10}{'diff':>8}"
+          f"{'learn+W':>10}{'all':>8}{'memory':>10}{'/4Er':>6}")
+    whole = ("learn", "weights", "evaluate")
+    for label, row in ([("Algorithm 4, literally (PyTorch)", reference)] if reference else []) + rows:
+        line = f"{label:36}{row['learn']:8.2f}s{row['weights']:8.2f}s{row['evaluate']:8.2f}s{row['accuracy']:10.2f}"
+        if reference:
+            fit = (reference["learn"] + reference["weights"]) / (row["learn"] + row["weights"])
+            everything = sum(reference[k] for k in whole) / sum(row[k] for k in whole)
+            line += f"{row['accuracy'] - reference['accuracy']:+8.2f}{fit:9.1f}x{everything:7.1f}x"
+        else:
+            line += " " * 26
+        if "rss" in row:
+            line += f"{row['rss'] / 2**20:7.0f}MiB{(row['rss'] - row['lift']) / row['basis']:6.2f}"
+        print(line, flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("features")
-    parser.add_argument("--binary", default=os.path.join(os.path.dirname(__file__), "..", "target", "release", "loranpac"))
+    default = os.path.join(os.path.dirname(__file__), "..", "target", "release", "loranpac")
+    parser.add_argument("--binary", default=default)
     parser.add_argument("--per-class", type=int, default=0)
     parser.add_argument("--inc", type=int, default=10)
     parser.add_argument("--width", type=int, default=20000)
@@ -140,10 +160,10 @@ def main():
     parser.add_argument("--max-rank", type=int, default=10000)
     parser.add_argument("--seed", type=int, default=1993)
     parser.add_argument("--projection-seed", type=int, default=0)
-    parser.add_argument("--eval", choices=["every", "final"], default="final")
+    parser.add_argument("--eval", choices=["every", "final", "both"], default="final")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--engine", nargs="*", default=["hard", "soft", "paper"],
-                        choices=["hard", "soft", "paper", "min-norm"], help="which of our variants to run")
+    parser.add_argument("--engine", nargs="*", default=["hard", "soft"], choices=["hard", "soft", "paper", "min-norm"],
+                        help="which of our variants to run; min-norm keeps null directions (drop = 0)")
     parser.add_argument("--skip-literal", action="store_true", help="time our side alone")
     parser.add_argument("--verbose", action="store_true")
     args = parser.parse_args()
@@ -151,41 +171,29 @@ def main():
 
     dim = np.load(args.features)["x_train"].shape[1]
     p = np.random.default_rng(args.projection_seed).standard_normal((args.width, dim), dtype=np.float32)
+    cut = ("--truncate", str(args.truncate))
     variants = {
-        "hard": ("loranpac, hard, late", "loranpac", "late", ()),
+        "hard": ("loranpac (hard), late", "loranpac", "late", cut),
         "soft": ("loranpac-soft, late", "loranpac-soft", "late", ()),
-        "paper": ("loranpac, hard, paper schedule", "loranpac", "paper", ()),
-        "min-norm": ("loranpac, null directions dropped", "loranpac", "late", ()),
+        "paper": ("loranpac (hard), paper schedule", "loranpac", "paper", cut),
+        "min-norm": ("min-norm, null directions kept", "min-norm", "late", ("--set", "drop=0")),
     }
-    rows = []
+    modes = ["final", "every"] if args.eval == "both" else [args.eval]
+    rows = {mode: [] for mode in modes}
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "P.npy")
         np.save(path, p)
-        for name in args.engine:
-            label, method, schedule, extra = variants[name]
-            rows.append((label, ours(args, method, schedule, path, extra)))
-            if name == "min-norm":
-                rows.append(("min-norm, null directions kept", ours(args, "min-norm", schedule, path, ("--set", "drop=0"))))
+        for mode in modes:
+            for name in args.engine:
+                label, method, schedule, extra = variants[name]
+                rows[mode].append((label, ours(args, mode, method, schedule, path, extra)))
     reference = None if args.skip_literal else literal(args, p)
-    if reference:
-        rows.insert(0, ("Algorithm 4, literally (PyTorch)", reference))
-
     print(f"{os.path.basename(args.features)}, per class {args.per_class or 'all'}, Inc-{args.inc}, E = {args.width:,}, "
-          f"zeta = {args.truncate}, seed {args.seed}, {args.threads} threads, classifier and evaluation: {args.eval}")
-    print(f"{'':36}{'learn':>9}{'weights':>9}{'evaluate':>9}{'accuracy':>10}{'diff':>8}"
-          f"{'x learn+W':>11}{'x all':>8}{'memory':>10}{'/4Er':>6}")
-    for label, row in rows:
-        line = f"{label:36}{row['learn']:8.2f}s{row['weights']:8.2f}s{row['evaluate']:8.2f}s{row['accuracy']:10.2f}"
-        if reference:
-            fit = (reference["learn"] + reference["weights"]) / (row["learn"] + row["weights"])
-            everything = sum(reference[k] for k in ("learn", "weights", "evaluate")) / sum(
-                row[k] for k in ("learn", "weights", "evaluate"))
-            line += f"{row['accuracy'] - reference['accuracy']:+8.2f}{fit:10.1f}x{everything:7.1f}x"
-        else:
-            line += " " * 27
-        if "rss" in row:
-            line += f"{row['rss'] / 2**20:7.0f}MiB{(row['rss'] - row['lift']) / row['basis']:6.2f}"
-        print(line)
+          f"zeta = {args.truncate}, seed {args.seed}, {args.threads} threads")
+    titles = {"final": "learning all tasks, classifier and evaluation once at the end",
+              "every": "classifier and evaluation after every task"}
+    for mode in modes:
+        show(titles[mode], reference and reference[mode], rows[mode])
 
 
 if __name__ == "__main__":

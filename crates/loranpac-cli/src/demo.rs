@@ -117,7 +117,7 @@ fn verdict(runs: &[Run], width: usize) -> String {
     if let Some(error) = hard.tasks.last().and_then(|t| t.train_mse) {
         text += &format!(
             "\nTraining error, computed without the data: {error:.4}. Model: {}.",
-            memory::gigabytes(hard.state_bytes)
+            memory::human_bytes(hard.state_bytes)
         );
     }
     text + "\n"

@@ -1,7 +1,7 @@
 //! `loranpac run`: a continual-learning experiment on a feature file.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
@@ -12,6 +12,7 @@ use loranpac::registry::{self, METHODS, Method, MethodConfig, MethodOptions};
 use loranpac::{Schedule, Truncation};
 use loranpac_eval::Dataset;
 use loranpac_eval::formats;
+use loranpac_eval::report;
 use loranpac_eval::run::{Evaluation, Experiment, LiftFacts, Run, SCHEMA};
 use loranpac_eval::stream::{self, Scenario};
 use loranpac_eval::system;
@@ -42,10 +43,10 @@ pub struct Args {
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value, help_heading = "Method")]
     settings: Vec<(String, String)>,
     /// Cut this share of the directions, the paper's zeta, in [0, 1) [default: 0.25; soft: a ridge instead of a cut]
-    #[arg(long, value_name = "Z", help_heading = "Method")]
+    #[arg(long, value_name = "Z", allow_negative_numbers = true, help_heading = "Method")]
     truncate: Option<f64>,
     /// Cut eigenvalues below this instead
-    #[arg(long, value_name = "D", help_heading = "Method")]
+    #[arg(long, value_name = "D", allow_negative_numbers = true, help_heading = "Method")]
     threshold: Option<f64>,
     /// Keep this many directions instead
     #[arg(long, value_name = "K", help_heading = "Method")]
@@ -101,6 +102,9 @@ pub struct Args {
     /// Write the results as JSON to a file, or to standard output with -
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     json: Option<PathBuf>,
+    /// Write a report into this folder: run.json, report.md and accuracy.svg
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    report: Option<PathBuf>,
     /// Print no tables and no progress
     #[arg(long, short, help_heading = "Output")]
     quiet: bool,
@@ -134,17 +138,42 @@ pub fn main(args: Args) -> Result<()> {
     let runs = pool.install(|| run_all(&args, threads))?;
     let to_stdout = args.json.as_ref().is_some_and(|path| path.as_os_str() == "-");
     if !args.quiet && !to_stdout {
-        print!("{}", report(&runs));
+        print!("{}", tables(&runs));
     }
-    if let Some(path) = &args.json {
-        let text = serde_json::to_string_pretty(&json!({ "schema": SCHEMA, "runs": runs }))?;
-        if to_stdout {
-            writeln!(std::io::stdout(), "{text}")?;
-        } else {
-            std::fs::write(path, text + "\n").with_context(|| format!("cannot write {}", path.display()))?;
-        }
+    let text = serde_json::to_string_pretty(&json!({ "schema": SCHEMA, "runs": runs }))? + "\n";
+    match &args.json {
+        Some(_) if to_stdout => std::io::stdout().write_all(text.as_bytes())?,
+        Some(path) => write(path, &text)?,
+        None => {}
+    }
+    if let Some(folder) = &args.report {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        write(&folder.join("run.json"), &text)?;
+        write(&folder.join("report.md"), &markdown(&runs))?;
+        write(&folder.join("accuracy.svg"), &report::accuracy_svg(&runs, &title(&runs)))?;
     }
     Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// What was run, in one line.
+fn title(runs: &[Run]) -> String {
+    let Some(run) = runs.first() else { return String::new() };
+    let width = run.config.lift.as_ref().map_or(String::new(), |lift| format!(", E = {}", lift.width));
+    format!("{}, {} classes in {} tasks{width}", run.dataset.name, run.dataset.classes, run.tasks.len())
+}
+
+fn markdown(runs: &[Run]) -> String {
+    let command: Vec<String> = std::env::args().skip(1).collect();
+    let table = report::markdown(runs);
+    format!(
+        "# {}\n\n    loranpac {}\n\n{table}\n![Accuracy over tasks](accuracy.svg)\n",
+        title(runs),
+        command.join(" ")
+    )
 }
 
 fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
@@ -273,7 +302,7 @@ fn prepare(
     // A map of width 1 costs nothing and lets the settings be checked before memory is taken.
     let probe = lift::build(&args.lift, LiftSpec { width: 1, projection: None, ..spec.clone() })?;
     let real_width = if probe.width() == 1 && dataset.dim != 1 { width } else { probe.width() };
-    let lift_bytes = if real_width == width && !args.regenerate { 4 * width * dataset.dim } else { 0 };
+    let lift_bytes = if real_width == width && !args.regenerate { width.saturating_mul(4 * dataset.dim) } else { 0 };
     let mut max_rank = args.max_rank.unwrap_or(10_000);
     for method in methods {
         let MethodConfig::LoRanPac(config) =
@@ -311,7 +340,7 @@ fn prepare(
 }
 
 /// Tables for people: each run task by task, then all runs side by side, best first.
-fn report(runs: &[Run]) -> String {
+fn tables(runs: &[Run]) -> String {
     let mut text = String::new();
     if let [run] = runs {
         text.push_str(&task_table(run));
@@ -346,7 +375,7 @@ fn report(runs: &[Run]) -> String {
             run.tasks.len()
         ));
         if let Some(peak) = run.peak_rss_bytes {
-            text.push_str(&format!("peak memory of the process: {}\n", memory::gigabytes(peak as usize)));
+            text.push_str(&format!("peak memory of the process: {}\n", memory::human_bytes(peak as usize)));
         }
     }
     text
@@ -394,7 +423,7 @@ fn summary_row(run: &Run) -> Vec<String> {
         sum(|t| t.learn_seconds),
         sum(|t| t.weights_seconds.unwrap_or(0.0)),
         sum(|t| t.eval_seconds.unwrap_or(0.0)),
-        memory::gigabytes(run.state_bytes),
+        memory::human_bytes(run.state_bytes),
     ]
 }
 

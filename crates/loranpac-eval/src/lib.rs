@@ -9,6 +9,7 @@ pub mod error;
 pub mod formats;
 pub mod metrics;
 pub mod order;
+pub mod report;
 pub mod run;
 pub mod stream;
 pub mod system;

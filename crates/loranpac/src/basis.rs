@@ -15,6 +15,7 @@ use faer::{Accum, Mat, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
 use crate::linalg::{PANEL, add_product_lower, cast, par, transposed};
+use crate::memory::product;
 use crate::orthonormalise::orthonormalise;
 use crate::scalar::Scalar;
 
@@ -62,7 +63,7 @@ impl<T: Scalar> Basis<T> {
 
     /// Bytes that a basis of this size takes.
     pub fn bytes_for(width: usize, rank: usize) -> usize {
-        width * rank.div_ceil(BLOCK) * BLOCK * size_of::<T>()
+        product(&[width, rank.div_ceil(BLOCK), BLOCK, size_of::<T>()])
     }
 
     /// The columns, block by block: (first column, columns).

@@ -4,6 +4,9 @@ use crate::basis::Basis;
 use crate::error::Error;
 use crate::filter::Filter;
 
+/// The rotations that the hard filter holds at a time, with their checkpoints.
+const ROTATIONS: usize = 24 << 20;
+
 /// The sizes that decide the memory of a LoRanPAC model.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
@@ -40,13 +43,17 @@ impl Plan {
     /// Adds up what this plan needs.
     pub fn estimate(&self) -> Estimate {
         let Plan { width, rank, classes, chunk, .. } = *self;
-        let square = 8 * rank * rank;
-        let absorb = 4 * width * chunk + 4 * 8 * rank * chunk;
-        let factorise = if self.full_eigen { 4 * square } else { 3 * 8 * rank * classes + (20 << 20) };
+        let square = product(&[8, rank, rank]);
+        let absorb = product(&[4, width, chunk]).saturating_add(product(&[4, 8, rank, chunk]));
+        let factorise = if self.full_eigen {
+            square.saturating_mul(4)
+        } else {
+            product(&[3, 8, rank, classes]).saturating_add(ROTATIONS)
+        };
         Estimate {
             basis: Basis::<f32>::bytes_for(width, rank),
-            gram: 8 * rank.next_multiple_of(256).pow(2) + 8 * rank * classes,
-            classes: 2 * 4 * width * classes,
+            gram: square.saturating_add(product(&[8, rank, classes + 256])),
+            classes: product(&[2, 4, width, classes]),
             lift: self.lift,
             work: absorb.max(factorise),
         }
@@ -67,8 +74,8 @@ impl Plan {
             "a model of width {} with {} directions needs about {}, but {} are available: {advice}",
             self.width,
             self.rank,
-            gigabytes(estimate.peak()),
-            gigabytes(available),
+            human_bytes(estimate.peak()),
+            human_bytes(available),
         )))
     }
 
@@ -90,8 +97,13 @@ impl Plan {
 impl Estimate {
     /// Bytes at the worst moment.
     pub fn peak(&self) -> usize {
-        self.basis + self.gram + self.classes + self.lift + self.work
+        [self.basis, self.gram, self.classes, self.lift, self.work].into_iter().fold(0, usize::saturating_add)
     }
+}
+
+/// A product that stops at the largest number instead of overflowing: plans may be absurd.
+pub(crate) fn product(factors: &[usize]) -> usize {
+    factors.iter().fold(1, |product: usize, &factor| product.saturating_mul(factor))
 }
 
 /// The rank at which a basis capped at `cap` is compressed: the slack spreads the cost over many tasks.
@@ -105,11 +117,12 @@ pub fn needs_full_eigen(filter: Filter, paper_schedule: bool, compresses: bool) 
 }
 
 /// Bytes for people.
-pub fn gigabytes(bytes: usize) -> String {
-    if bytes < 1 << 30 {
-        format!("{:.0} MiB", bytes as f64 / (1u64 << 20) as f64)
-    } else {
-        format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64)
+pub fn human_bytes(bytes: usize) -> String {
+    let bytes = bytes as f64;
+    match bytes {
+        b if b < 1_048_576.0 => format!("{:.0} KiB", b / 1024.0),
+        b if b < 1_073_741_824.0 => format!("{:.0} MiB", b / 1_048_576.0),
+        b => format!("{:.1} GiB", b / 1_073_741_824.0),
     }
 }
 

@@ -1,0 +1,218 @@
+//! The command line as a person or a program meets it.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+fn loranpac(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_loranpac")).args(arguments).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// A refused command: its message, on standard error, with nothing on standard output.
+#[track_caller]
+fn refused(arguments: &[&str], words: &[&str]) {
+    let output = loranpac(arguments);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && output.stdout.is_empty(), "{message}");
+    assert!(words.iter().all(|word| message.contains(word)), "{message}");
+    assert!(!message.contains("panicked"), "{message}");
+}
+
+/// An array in npy format.
+fn npy(path: &Path, descr: &str, shape: &str, data: Vec<u8>) {
+    let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
+    header += &" ".repeat(63 - (10 + header.len()) % 64);
+    header.push('\n');
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend((header.len() as u16).to_le_bytes());
+    file.extend(header.as_bytes());
+    file.extend(data);
+    std::fs::write(path, file).unwrap();
+}
+
+/// A folder with six well separated classes in five dimensions: 12 training and 4 test samples of each.
+fn data() -> TempDir {
+    let folder = TempDir::new().unwrap();
+    for (half, each) in [("train", 12i64), ("test", 4)] {
+        let rows = 6 * each;
+        let value = |row: i64, column: i64| {
+            let class = row % 6;
+            let noise = ((row * 7919 + column * 104_729 + each) % 1000) as f32 / 1000.0 - 0.5;
+            let centre = if column == class % 5 {
+                3.0
+            } else if class == 5 {
+                -1.0
+            } else {
+                0.0
+            };
+            centre + 0.4 * noise
+        };
+        let x = (0..rows).flat_map(|r| (0..5).flat_map(move |c| value(r, c).to_le_bytes())).collect();
+        npy(&folder.path().join(format!("x_{half}.npy")), "<f4", &format!("({rows}, 5)"), x);
+        let y = (0..rows).flat_map(|r| (r % 6 + 10).to_le_bytes()).collect();
+        npy(&folder.path().join(format!("y_{half}.npy")), "<i8", &format!("({rows},)"), y);
+    }
+    folder
+}
+
+fn json(arguments: &[&str]) -> serde_json::Value {
+    serde_json::from_str(&stdout(&loranpac(arguments))).unwrap()
+}
+
+#[test]
+fn demo_shows_all_four_methods_class_by_class() {
+    let text = stdout(&loranpac(&["demo"]));
+    for word in ["LoRanPAC soft", "min-norm", "class means", "1348"] {
+        assert!(text.contains(word), "{text}");
+    }
+    let last = text.lines().find(|line| line.trim_start().starts_with("1 ") && line.contains(" 1348 ")).unwrap();
+    let numbers: Vec<f64> = last.split_whitespace().map(|word| word.parse().unwrap()).collect();
+    assert!(numbers[3] > 95.0 && numbers[4] > 95.0 && numbers[5] < 90.0, "{last}");
+}
+
+#[test]
+fn run_writes_one_object_with_a_run_per_method_and_seed() {
+    let folder = data();
+    let path = folder.path().to_str().unwrap();
+    let base = ["run", "--data", path, "--inc", "2", "--width", "300", "--json", "-"];
+    let more = ["--method", "loranpac,loranpac-soft,min-norm,simplecil", "--seed", "1993,1"];
+    let result = json(&[&base[..], &more[..]].concat());
+    assert_eq!(result["schema"], 1);
+    let runs = result["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 8);
+    assert_eq!(runs[0]["dataset"]["classes"], 6);
+    assert_eq!(runs[0]["accuracy_matrix"].as_array().unwrap().len(), 3);
+    assert!(runs[0]["final_accuracy"].as_f64().unwrap() > 90.0, "{}", runs[0]["final_accuracy"]);
+    assert_eq!(runs[0]["config"]["lift"]["width"], 300);
+    assert!(runs[3]["config"]["lift"].is_null(), "simplecil has no lift");
+    assert_ne!(runs[0]["seed"], runs[7]["seed"]);
+}
+
+#[test]
+fn the_paper_schedule_a_projection_file_and_an_order_file_are_taken() {
+    let folder = data();
+    let path = folder.path().to_str().unwrap();
+    let p = folder.path().join("p.npy");
+    npy(
+        &p,
+        "<f4",
+        "(200, 5)",
+        (0..1000u32)
+            .flat_map(|i| ((i.wrapping_mul(2_654_435_761) >> 16) as f32 / 32_768.0 - 1.0).to_le_bytes())
+            .collect(),
+    );
+    let order = folder.path().join("order.txt");
+    std::fs::write(&order, "15\n10\n12\n\n11\n14\n13\n").unwrap();
+    let arguments = [
+        "run",
+        "--data",
+        path,
+        "--inc",
+        "3",
+        "--projection",
+        p.to_str().unwrap(),
+        "--order",
+        order.to_str().unwrap(),
+        "--schedule",
+        "paper",
+        "--truncate",
+        "0.8",
+        "--json",
+        "-",
+    ];
+    let result = json(&arguments);
+    let run = &result["runs"][0];
+    assert_eq!(run["config"]["lift"]["width"], 200);
+    assert!(run["seed"].is_null());
+    let certificate = &run["tasks"][1]["certificate"];
+    assert_eq!(certificate["cuts"], 2);
+    assert!(certificate["gamma"].as_f64().unwrap() > 0.0);
+    std::fs::write(&order, "15\n10\n99\n").unwrap();
+    refused(&arguments, &["order.txt, line 3", "99"]);
+}
+
+#[test]
+fn json_goes_to_a_file_and_reports_to_a_folder() {
+    let folder = data();
+    let (path, out) = (folder.path().to_str().unwrap(), folder.path().join("out"));
+    let file = folder.path().join("result.json");
+    let text = stdout(&loranpac(&[
+        "run",
+        "--data",
+        path,
+        "--inc",
+        "2",
+        "--width",
+        "100",
+        "--json",
+        file.to_str().unwrap(),
+        "--report",
+        out.to_str().unwrap(),
+    ]));
+    assert!(text.contains("all so far %") && text.contains("loranpac"), "{text}");
+    let value: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    assert_eq!(value["runs"].as_array().unwrap().len(), 1);
+    let markdown = std::fs::read_to_string(out.join("report.md")).unwrap();
+    assert!(markdown.contains("| loranpac | 1 |") && markdown.contains("--width 100"), "{markdown}");
+    assert!(std::fs::read_to_string(out.join("accuracy.svg")).unwrap().contains("<polyline"));
+    assert!(out.join("run.json").exists());
+}
+
+#[test]
+fn quiet_prints_nothing_and_threads_do_not_change_the_stream() {
+    let folder = data();
+    let path = folder.path().to_str().unwrap();
+    assert_eq!(stdout(&loranpac(&["run", "--data", path, "--inc", "2", "--width", "100", "--quiet"])), "");
+    let accuracy = |threads: &str| {
+        let run = json(&["run", "--data", path, "--inc", "2", "--width", "100", "--threads", threads, "--json", "-"]);
+        run["runs"][0]["final_accuracy"].as_f64().unwrap()
+    };
+    assert!((accuracy("1") - accuracy("2")).abs() < 1e-9);
+}
+
+#[test]
+fn a_memory_budget_caps_the_basis_and_an_impossible_one_is_refused() {
+    let folder = data();
+    let path = folder.path().to_str().unwrap();
+    let base = ["run", "--data", path, "--inc", "2", "--set", "chunk=8", "--method", "loranpac", "--json", "-"];
+    let free = json(&[&base[..], &["--width", "400", "--memory", "1G"]].concat());
+    assert_eq!(free["runs"][0]["config"]["method"]["max_rank"], 400);
+    refused(
+        &[&base[..], &["--width", "400", "--memory", "1K"]].concat(),
+        &["needs about", "1 KiB", "reduce the width"],
+    );
+    refused(&[&base[..], &["--width", "100000000000"]].concat(), &["needs about", "available"]);
+}
+
+#[test]
+fn mistakes_are_named() {
+    let folder = data();
+    let path = folder.path().to_str().unwrap();
+    let with = |more: &[&str], words: &[&str]| refused(&[&["run", "--data", path], more].concat(), words);
+    with(&["--truncate", "1.0"], &["truncate = 1", "[0, 1)"]);
+    with(&["--truncate", "-0.5"], &["-0.5"]);
+    with(&["--truncate", "0.1", "--rank", "5"], &["--rank", "cannot be used"]);
+    with(&["--width", "0"], &["--width 0"]);
+    with(&["--method", "loranpack"], &["loranpack", "loranpac-soft"]);
+    with(&["--set", "rigde=1"], &["rigde", "ridge"]);
+    with(&["--set", "ridge"], &["KEY=VALUE"]);
+    with(&["--set", "ridge=much"], &["ridge = much", "number"]);
+    with(&["--lift", "cosine"], &["cosine", "relu-random"]);
+    with(&["--inc", "0"], &["--inc"]);
+    with(&["--per-class", "0"], &["--per-class 0"]);
+    with(&["--scenario", "domain"], &["domain_train"]);
+    with(&["--memory", "lots"], &["lots"]);
+    with(&["--threads", "0"], &["--threads 0"]);
+    with(&["--method", "loranpac-soft", "--schedule", "paper"], &["soft"]);
+    refused(&["run", "--data", "nowhere.npz"], &["cannot read nowhere.npz"]);
+    refused(&["run"], &["--data"]);
+    let p = folder.path().join("p.npy");
+    npy(&p, "<f4", "(4, 3)", vec![0; 48]);
+    with(&["--projection", p.to_str().unwrap()], &["4 x 3", "5 features"]);
+}

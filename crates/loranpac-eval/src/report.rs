@@ -1,0 +1,183 @@
+//! Runs for people: Markdown tables and an SVG of the accuracy over tasks. Reports only read runs.
+
+use std::fmt::Write;
+
+use crate::metrics::mean;
+use crate::run::Run;
+
+/// Mean and sample standard deviation, as text.
+pub fn mean_and_spread(values: &[f64], digits: usize) -> String {
+    let Some(centre) = mean(values) else { return "-".to_owned() };
+    if values.len() < 2 {
+        return format!("{centre:.digits$}");
+    }
+    let variance = values.iter().map(|v| (v - centre).powi(2)).sum::<f64>() / (values.len() - 1) as f64;
+    format!("{centre:.digits$} ± {:.digits$}", variance.sqrt())
+}
+
+/// The names of the methods, in the order in which they were run.
+pub fn methods(runs: &[Run]) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for run in runs {
+        if !names.contains(&run.method.as_str()) {
+            names.push(&run.method);
+        }
+    }
+    names
+}
+
+/// One row per method, over all seeds, best first.
+pub fn markdown(runs: &[Run]) -> String {
+    let mut text = String::from(
+        "| method | runs | final % | total % | all samples % | forgetting | learn s | weights s | eval s |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
+    );
+    let mut names = methods(runs);
+    let of = |name: &str| runs.iter().filter(|run| run.method == name).collect::<Vec<_>>();
+    let column = |name: &str, f: &dyn Fn(&Run) -> Option<f64>| of(name).into_iter().filter_map(f).collect::<Vec<_>>();
+    let accuracy = |name: &str| mean(&column(name, &|run| run.final_accuracy)).unwrap_or(0.0);
+    names.sort_by(|a, b| accuracy(b).total_cmp(&accuracy(a)));
+    for name in names {
+        let seconds = |f: fn(&crate::run::TaskRecord) -> Option<f64>| {
+            mean_and_spread(&column(name, &|run| Some(run.tasks.iter().filter_map(f).sum())), 1)
+        };
+        let _ = writeln!(
+            text,
+            "| {name} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            of(name).len(),
+            mean_and_spread(&column(name, &|run| run.final_accuracy), 2),
+            mean_and_spread(&column(name, &|run| run.total_accuracy), 2),
+            mean_and_spread(&column(name, &|run| run.final_accuracy_samples), 2),
+            mean_and_spread(&column(name, &|run| run.forgetting), 2),
+            seconds(|task| Some(task.learn_seconds)),
+            seconds(|task| task.weights_seconds),
+            seconds(|task| task.eval_seconds),
+        );
+    }
+    text
+}
+
+/// Colours that colour-blind people can tell apart (Okabe and Ito).
+const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
+
+/// Accuracy over all classes seen so far, after every task, one line per method (mean over seeds).
+pub fn accuracy_svg(runs: &[Run], title: &str) -> String {
+    let curves: Vec<(&str, Vec<(f64, f64)>)> = methods(runs)
+        .into_iter()
+        .map(|name| (name, curve(&runs.iter().filter(|run| run.method == name).collect::<Vec<_>>())))
+        .filter(|(_, points)| !points.is_empty())
+        .collect();
+    let all = || curves.iter().flat_map(|(_, points)| points.iter());
+    let classes = all().map(|p| p.0).fold(1.0, f64::max);
+    let lowest = all().map(|p| p.1).fold(100.0, f64::min);
+    // The axis starts at a round number below the lowest value.
+    let step = if lowest >= 85.0 {
+        2.5
+    } else if lowest >= 60.0 {
+        10.0
+    } else {
+        20.0
+    };
+    let bottom = ((lowest / step).floor() * step).max(0.0);
+    let (left, top, width, height) = (64.0, 48.0, 520.0, 280.0);
+    let x = |value: f64| left + width * value / classes;
+    let y = |value: f64| top + height * (100.0 - value) / (100.0 - bottom).max(1e-9);
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 760 390\" font-family=\"sans-serif\" font-size=\"13\">\n\
+         <rect width=\"760\" height=\"390\" fill=\"#ffffff\"/>\n\
+         <text x=\"{left}\" y=\"26\" font-size=\"16\" fill=\"#222\">{}</text>\n",
+        escape(title)
+    );
+    let mut tick = bottom;
+    while tick <= 100.0 + 1e-9 {
+        let at = y(tick);
+        let _ = writeln!(
+            svg,
+            "<line x1=\"{left}\" x2=\"{}\" y1=\"{at:.1}\" y2=\"{at:.1}\" stroke=\"#ddd\"/>\
+             <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\" fill=\"#444\">{tick}</text>",
+            left + width,
+            left - 8.0,
+            at + 4.5
+        );
+        tick += step;
+    }
+    for quarter in 0..=4 {
+        let value = (classes * quarter as f64 / 4.0).round();
+        let _ = writeln!(
+            svg,
+            "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\" fill=\"#444\">{value}</text>",
+            x(value),
+            top + height + 20.0
+        );
+    }
+    let _ = writeln!(
+        svg,
+        "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"#222\">classes seen</text>\
+         <text transform=\"translate(18 {}) rotate(-90)\" text-anchor=\"middle\" fill=\"#222\">accuracy, %</text>",
+        left + width / 2.0,
+        top + height + 44.0,
+        top + height / 2.0
+    );
+    // Labels stand at the ends of the lines, pushed apart where the lines meet.
+    let mut ends: Vec<(usize, f64)> = curves.iter().enumerate().map(|(i, (_, p))| (i, y(p[p.len() - 1].1))).collect();
+    ends.sort_by(|a, b| a.1.total_cmp(&b.1));
+    for i in 1..ends.len() {
+        ends[i].1 = ends[i].1.max(ends[i - 1].1 + 17.0);
+    }
+    for (index, (name, points)) in curves.iter().enumerate() {
+        let colour = COLOURS[index % COLOURS.len()];
+        let path: Vec<String> = points.iter().map(|&(c, a)| format!("{:.1},{:.1}", x(c), y(a))).collect();
+        let _ = writeln!(
+            svg,
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2.5\" stroke-linejoin=\"round\"/>",
+            path.join(" ")
+        );
+        if points.len() <= 30 {
+            for &(c, a) in points {
+                let _ = writeln!(
+                    svg,
+                    "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\" fill=\"{colour}\"><title>{}: {a:.2}% after {c} classes</title></circle>",
+                    x(c),
+                    y(a),
+                    escape(name)
+                );
+            }
+        }
+        let at = ends.iter().find(|(i, _)| *i == index).map_or(0.0, |(_, at)| *at);
+        let last = points[points.len() - 1].1;
+        let _ = writeln!(
+            svg,
+            "<text x=\"{}\" y=\"{:.1}\" fill=\"{colour}\">{} {last:.1}</text>",
+            left + width + 8.0,
+            at + 4.5,
+            escape(name)
+        );
+    }
+    svg + "</svg>\n"
+}
+
+/// (classes seen, mean accuracy over seeds) after every evaluated task.
+fn curve(runs: &[&Run]) -> Vec<(f64, f64)> {
+    let tasks = runs.iter().map(|run| run.tasks.len()).min().unwrap_or(0);
+    let point = |t: usize| {
+        let values: Vec<f64> = runs.iter().filter_map(|run| run.tasks[t].accuracy_samples).collect();
+        mean(&values).map(|accuracy| (runs[0].tasks[t].classes_seen as f64, accuracy))
+    };
+    (0..tasks).filter_map(point).collect()
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mean_and_spread_by_hand() {
+        assert_eq!(mean_and_spread(&[], 2), "-");
+        assert_eq!(mean_and_spread(&[91.234], 2), "91.23");
+        assert_eq!(mean_and_spread(&[1.0, 2.0, 3.0], 2), "2.00 ± 1.00");
+    }
+}
