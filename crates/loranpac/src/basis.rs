@@ -233,5 +233,5 @@ impl<T: Scalar> Basis<T> {
 /// +1 or -1, by a fixed scramble of the index.
 fn random_sign(index: usize) -> f64 {
     let scrambled = (index as u64 ^ 0x5851_f42d_4c95_7f2d).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    if (scrambled ^ (scrambled >> 29)).count_ones() % 2 == 0 { 1.0 } else { -1.0 }
+    if (scrambled ^ (scrambled >> 29)).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 }
 }

@@ -26,6 +26,9 @@ pub struct MethodOptions {
     pub settings: Vec<(String, String)>,
 }
 
+/// Makes a configuration of the LoRanPAC family.
+type Configure = fn(&MethodOptions, &Settings<'_>) -> Result<Config, Error>;
+
 /// One entry of the list of methods.
 pub struct Method {
     /// What users call it.
@@ -37,7 +40,7 @@ pub struct Method {
     /// Settings it knows: (name, meaning).
     pub settings: &'static [(&'static str, &'static str)],
     /// Makes its configuration, for methods of the LoRanPAC family.
-    config: Option<fn(&MethodOptions, &Settings<'_>) -> Result<Config, Error>>,
+    config: Option<Configure>,
 }
 
 const RIDGE: (&str, &str) = ("ridge", "lambda, added to the eigenvalues");

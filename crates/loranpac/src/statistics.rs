@@ -184,7 +184,7 @@ impl<T: Scalar> Statistics<T> {
         sums.par_row_chunks_mut(2048).zip(h.par_row_chunks(2048)).for_each(|(mut sums, h)| {
             for (sample, &class) in classes.iter().enumerate() {
                 let target = sums.rb_mut().col_mut(class);
-                target.iter_mut().zip(h.col(sample).iter()).for_each(|(sum, v)| *sum = *sum + *v);
+                target.iter_mut().zip(h.col(sample).iter()).for_each(|(sum, v)| *sum += *v);
             }
         });
     }
