@@ -162,8 +162,11 @@ def main():
     parser.add_argument("--projection-seed", type=int, default=0)
     parser.add_argument("--eval", choices=["every", "final", "both"], default="final")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--engine", nargs="*", default=["hard", "soft"], choices=["hard", "soft", "paper", "min-norm"],
+    names = ["hard", "soft", "paper", "min-norm"]
+    parser.add_argument("--engine", nargs="*", default=["hard", "soft"], choices=names,
                         help="which of our variants to run; min-norm keeps null directions (drop = 0)")
+    parser.add_argument("--engine-every", nargs="*", choices=names,
+                        help="the same where the classifier is formed after every task [default: as --engine]")
     parser.add_argument("--skip-literal", action="store_true", help="time our side alone")
     parser.add_argument("--verbose", action="store_true")
     args = parser.parse_args()
@@ -184,7 +187,7 @@ def main():
         path = os.path.join(folder, "P.npy")
         np.save(path, p)
         for mode in modes:
-            for name in args.engine:
+            for name in args.engine if mode == "final" or args.engine_every is None else args.engine_every:
                 label, method, schedule, extra = variants[name]
                 rows[mode].append((label, ours(args, mode, method, schedule, path, extra)))
     reference = None if args.skip_literal else literal(args, p)

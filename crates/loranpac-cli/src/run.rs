@@ -291,18 +291,26 @@ fn prepare(
             Some((rows, width))
         }
     };
-    let width = projection.as_ref().map_or(args.width, |(_, width)| *width);
+    let entry = lift::find(&args.lift)?;
+    if projection.is_some() && !entry.projects {
+        bail!("--projection does not go with --lift {}, which has no projection", args.lift);
+    }
+    let width = match &projection {
+        Some((_, width)) => *width,
+        None if entry.projects => args.width,
+        None => dataset.dim,
+    };
+    let kept = entry.projects && !args.regenerate;
+    let lift_bytes = if kept { width.saturating_mul(4 * dataset.dim) } else { 0 };
     let spec = LiftSpec {
         dim: dataset.dim,
         width,
         seed: args.lift_seed,
-        keep: !args.regenerate,
+        keep: kept,
         projection: projection.map(|(rows, _)| rows),
     };
-    // A map of width 1 costs nothing and lets the settings be checked before memory is taken.
-    let probe = lift::build(&args.lift, LiftSpec { width: 1, projection: None, ..spec.clone() })?;
-    let real_width = if probe.width() == 1 && dataset.dim != 1 { width } else { probe.width() };
-    let lift_bytes = if real_width == width && !args.regenerate { width.saturating_mul(4 * dataset.dim) } else { 0 };
+    // A map that keeps nothing lets the settings be checked before memory is taken.
+    let probe = lift::build(&args.lift, LiftSpec { keep: false, projection: None, ..spec })?;
     let mut max_rank = args.max_rank.unwrap_or(10_000);
     for method in methods {
         let MethodConfig::LoRanPac(config) =
@@ -312,10 +320,10 @@ fn prepare(
         };
         let plan = |max_rank: usize| {
             let full = memory::with_slack(max_rank, config.chunk);
-            let rank = dataset.train.len().min(real_width);
+            let rank = dataset.train.len().min(width);
             let compresses = rank > full;
             Plan {
-                width: real_width,
+                width: width,
                 rank: rank.min(full),
                 classes: dataset.classes.len(),
                 chunk: config.chunk,
@@ -325,10 +333,10 @@ fn prepare(
         };
         if let Some(budget) = args.memory {
             // Without a cap the model may already fit; otherwise the largest cap that does.
-            if plan(real_width).estimate().peak() <= budget {
-                max_rank = real_width;
+            if plan(width).estimate().peak() <= budget {
+                max_rank = width;
             } else {
-                max_rank = plan(real_width).largest_rank(budget);
+                max_rank = plan(width).largest_rank(budget);
                 plan(max_rank.max(1)).preflight(budget)?;
             }
         }

@@ -51,6 +51,8 @@ pub struct LiftEntry {
     pub name: &'static str,
     /// One line for `--help`.
     pub summary: &'static str,
+    /// Whether it has a projection, and with it a width to choose.
+    pub projects: bool,
     /// Makes it.
     pub build: fn(LiftSpec) -> Result<Arc<dyn FeatureMap>, Error>,
 }
@@ -60,23 +62,31 @@ pub const LIFTS: &[LiftEntry] = &[
     LiftEntry {
         name: "relu-random",
         summary: "relu(P x), the paper's random ReLU features",
+        projects: true,
         build: |s| Random::build(s, true),
     },
-    LiftEntry { name: "random", summary: "P x, a random projection", build: |s| Random::build(s, false) },
-    LiftEntry { name: "relu", summary: "relu(x)", build: |s| Ok(Arc::new(Identity::relu(s.dim))) },
-    LiftEntry { name: "identity", summary: "x itself", build: |s| Ok(Arc::new(Identity::new(s.dim))) },
+    LiftEntry {
+        name: "random",
+        summary: "P x, a random projection",
+        projects: true,
+        build: |s| Random::build(s, false),
+    },
+    LiftEntry { name: "relu", summary: "relu(x)", projects: false, build: |s| Ok(Arc::new(Identity::relu(s.dim))) },
+    LiftEntry { name: "identity", summary: "x itself", projects: false, build: |s| Ok(Arc::new(Identity::new(s.dim))) },
 ];
+
+/// The entry of a map.
+pub fn find(name: &str) -> Result<&'static LiftEntry, Error> {
+    LIFTS.iter().find(|lift| lift.name == name).ok_or_else(|| {
+        let known = LIFTS.iter().map(|lift| lift.name).collect::<Vec<_>>().join(", ");
+        Error::setting("lift", name, format!("the lifts are {known}"))
+    })
+}
 
 /// Makes a map by name.
 pub fn build(name: &str, spec: LiftSpec) -> Result<Arc<dyn FeatureMap>, Error> {
     if spec.dim == 0 {
         return Err(Error::setting("dim", 0, "samples need at least one feature"));
     }
-    match LIFTS.iter().find(|lift| lift.name == name) {
-        Some(lift) => (lift.build)(spec),
-        None => {
-            let known = LIFTS.iter().map(|lift| lift.name).collect::<Vec<_>>().join(", ");
-            Err(Error::setting("lift", name, format!("the lifts are {known}")))
-        }
-    }
+    (find(name)?.build)(spec)
 }
