@@ -136,23 +136,36 @@ pub fn main(args: Args) -> Result<()> {
     }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let runs = pool.install(|| run_all(&args, threads))?;
-    let to_stdout = args.json.as_ref().is_some_and(|path| path.as_os_str() == "-");
-    if !args.quiet && !to_stdout {
+    if args.to_stdout() {
+        std::io::stdout().write_all(to_json(&runs)?.as_bytes())?;
+    } else if !args.quiet {
         print!("{}", tables(&runs));
     }
-    let text = serde_json::to_string_pretty(&json!({ "schema": SCHEMA, "runs": runs }))? + "\n";
-    match &args.json {
-        Some(_) if to_stdout => std::io::stdout().write_all(text.as_bytes())?,
-        Some(path) => write(path, &text)?,
-        None => {}
-    }
-    if let Some(folder) = &args.report {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        write(&folder.join("run.json"), &text)?;
-        write(&folder.join("report.md"), &markdown(&runs))?;
-        write(&folder.join("accuracy.svg"), &report::accuracy_svg(&runs, &title(&runs)))?;
-    }
     Ok(())
+}
+
+impl Args {
+    fn to_stdout(&self) -> bool {
+        self.json.as_ref().is_some_and(|path| path.as_os_str() == "-")
+    }
+
+    /// Writes the files that were asked for, with the runs so far: nothing finished is lost if a later run fails.
+    fn save(&self, runs: &[Run]) -> Result<()> {
+        if let Some(path) = self.json.as_ref().filter(|_| !self.to_stdout()) {
+            write(path, &to_json(runs)?)?;
+        }
+        if let Some(folder) = &self.report {
+            std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+            write(&folder.join("run.json"), &to_json(runs)?)?;
+            write(&folder.join("report.md"), &markdown(runs))?;
+            write(&folder.join("accuracy.svg"), &report::accuracy_svg(runs, &title(runs)))?;
+        }
+        Ok(())
+    }
+}
+
+fn to_json(runs: &[Run]) -> Result<String> {
+    Ok(serde_json::to_string_pretty(&json!({ "schema": SCHEMA, "runs": runs }))? + "\n")
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
@@ -177,17 +190,19 @@ fn markdown(runs: &[Run]) -> String {
 }
 
 fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
-    // Everything that can be refused is refused before the data is read.
+    // What can be refused without the data is refused before it is read.
     let methods = args.method.iter().map(|name| registry::find(name)).collect::<Result<Vec<&Method>, _>>()?;
-    let truncation = match (args.truncate, args.threshold, args.rank) {
-        (Some(zeta), _, _) => Some(Truncation::Fraction(zeta)),
-        (_, Some(delta), _) => Some(Truncation::Threshold(delta)),
-        (_, _, Some(rank)) => Some(Truncation::Rank(rank)),
-        _ => None,
-    };
-    truncation.map(Truncation::validate).transpose()?;
+    let truncation = truncation(args, &methods)?;
+    let entry = lift::find(&args.lift)?;
+    check_settings(args, &methods)?;
     if args.width == 0 {
         bail!("--width 0 is not possible: E must be at least 1 (10000 is a good start)");
+    }
+    if args.per_class == Some(0) {
+        bail!("--per-class 0 leaves no samples");
+    }
+    if args.projection.is_some() && !entry.projects {
+        bail!("--projection does not go with --lift {}, which has no projection", args.lift);
     }
     let scenario = match args.scenario {
         ScenarioArg::Class => Scenario::Class { base: args.base, increment: args.inc },
@@ -196,16 +211,17 @@ fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
     };
     let mut dataset = Dataset::open(&args.data)?;
     if let Some(count) = args.per_class {
-        if count == 0 {
-            bail!("--per-class 0 leaves no samples");
-        }
         dataset.limit_per_class(count);
     }
-    let orders = orders(args, &dataset)?;
-    let (max_rank, feature_map) = prepare(args, &dataset, &methods, truncation)?;
+    let streams = orders(args, &dataset)?
+        .into_iter()
+        .map(|(seed, order)| Ok((seed, stream::tasks(&dataset, scenario, &order)?)))
+        .collect::<Result<Vec<_>>>()?;
+    let largest_task = streams.iter().flat_map(|(_, tasks)| tasks).map(|task| task.train.len()).max().unwrap_or(0);
+    let (max_rank, feature_map) = prepare(args, &dataset, &methods, truncation, largest_task)?;
     let mut runs = Vec::new();
-    for (seed, order) in &orders {
-        let tasks = stream::tasks(&dataset, scenario, order)?;
+    args.save(&runs)?; // An unwritable path shows now, not after hours.
+    for (seed, tasks) in &streams {
         for &method in &methods {
             let experiment = Experiment {
                 method,
@@ -213,10 +229,10 @@ fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
                 lift: method.lifted.then(|| LiftFacts {
                     name: args.lift.clone(),
                     width: feature_map.width(),
-                    seed: args.projection.is_none().then_some(args.lift_seed),
+                    seed: (entry.projects && args.projection.is_none()).then_some(args.lift_seed),
                 }),
                 scenario,
-                tasks: &tasks,
+                tasks,
                 seed: *seed,
                 per_class: args.per_class,
                 eval: match args.eval {
@@ -227,9 +243,36 @@ fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
             };
             let bar = Bar::new(method.name, args.quiet);
             runs.push(experiment.run(&dataset, &mut |progress| bar.update(progress))?);
+            drop(bar);
+            args.save(&runs)?;
         }
     }
     Ok(runs)
+}
+
+/// The truncation that was asked for, if any of the methods can use one.
+fn truncation(args: &Args, methods: &[&Method]) -> Result<Option<Truncation>> {
+    let truncation = match (args.truncate, args.threshold, args.rank) {
+        (Some(zeta), _, _) => Truncation::Fraction(zeta),
+        (_, Some(delta), _) => Truncation::Threshold(delta),
+        (_, _, Some(rank)) => Truncation::Rank(rank),
+        _ => return Ok(None),
+    };
+    if !methods.iter().any(|method| method.truncates) {
+        bail!("--truncate, --threshold and --rank mean nothing to {}", args.method.join(", "));
+    }
+    Ok(Some(truncation.validate()?))
+}
+
+/// A setting that no method knows is a mistake; one that some do not know is not theirs.
+fn check_settings(args: &Args, methods: &[&Method]) -> Result<()> {
+    for (name, _) in &args.settings {
+        if !methods.iter().any(|method| method.knows(name)) {
+            let known: Vec<String> = methods.iter().map(|m| format!("{}: {}", m.name, m.known_settings())).collect();
+            bail!("no method here has a setting {name:?} ({})", known.join("; "));
+        }
+    }
+    Ok(())
 }
 
 /// The seeds with their class orders.
@@ -259,17 +302,17 @@ fn options(
     max_rank: usize,
     method: &Method,
 ) -> MethodOptions {
-    // With several methods, a setting goes to those that know it; with one, an unknown setting is an error.
-    let known = |name: &str| args.method.len() == 1 || method.settings.iter().any(|(k, _)| *k == name);
+    let alone = args.method.len() == 1;
     MethodOptions {
         lift,
         truncation,
         max_rank,
+        // Alone, a method that does not cut says itself that it has no schedule; among others it is simply late.
         schedule: match args.schedule {
-            ScheduleArg::Paper if args.method.len() == 1 || method.name != "loranpac-soft" => Schedule::Paper,
+            ScheduleArg::Paper if alone || method.cuts => Schedule::Paper,
             _ => Schedule::Late,
         },
-        settings: args.settings.iter().filter(|(name, _)| known(name)).cloned().collect(),
+        settings: args.settings.iter().filter(|(name, _)| method.knows(name)).cloned().collect(),
     }
 }
 
@@ -279,6 +322,7 @@ fn prepare(
     dataset: &Dataset,
     methods: &[&Method],
     truncation: Option<Truncation>,
+    largest_task: usize,
 ) -> Result<(usize, Arc<dyn FeatureMap>)> {
     let projection = match &args.projection {
         None => None,
@@ -292,9 +336,6 @@ fn prepare(
         }
     };
     let entry = lift::find(&args.lift)?;
-    if projection.is_some() && !entry.projects {
-        bail!("--projection does not go with --lift {}, which has no projection", args.lift);
-    }
     let width = match &projection {
         Some((_, width)) => *width,
         None if entry.projects => args.width,
@@ -311,38 +352,37 @@ fn prepare(
     };
     // A map that keeps nothing lets the settings be checked before memory is taken.
     let probe = lift::build(&args.lift, LiftSpec { keep: false, projection: None, ..spec })?;
-    let mut max_rank = args.max_rank.unwrap_or(10_000);
+    let mut plans = Vec::new();
     for method in methods {
-        let MethodConfig::LoRanPac(config) =
-            method.configure(&options(args, probe.clone(), truncation, max_rank, method))?
-        else {
-            continue;
+        let cap = args.max_rank.unwrap_or(10_000);
+        let config = method.configure(&options(args, probe.clone(), truncation, cap, method))?;
+        let MethodConfig::LoRanPac(config) = config else { continue };
+        let paper = config.schedule == Schedule::Paper;
+        let chunk = config.chunk.min(largest_task);
+        let most = dataset.train.len().min(width);
+        let step = if paper { largest_task } else { chunk };
+        let (classes, lift) = (dataset.classes.len(), lift_bytes);
+        plans.push(move |max_rank: usize| {
+            let rank = most.min(Plan::peak_rank(max_rank, config.chunk, step));
+            let compresses = most > memory::with_slack(max_rank, config.chunk);
+            let full_eigen = memory::needs_full_eigen(config.filter, paper, compresses);
+            Plan { width, rank, classes, chunk, lift, keep_null: config.drop == 0.0, full_eigen }
+        });
+    }
+    // One cap for all methods, so that they can be compared: the smallest that a budget in bytes leaves to any.
+    let fitting = |budget: usize| {
+        let cap = |plan: &dyn Fn(usize) -> Plan| {
+            if plan(width).estimate().peak() <= budget { width } else { plan(width).largest_rank(budget) }
         };
-        let plan = |max_rank: usize| {
-            let full = memory::with_slack(max_rank, config.chunk);
-            let rank = dataset.train.len().min(width);
-            let compresses = rank > full;
-            Plan {
-                width: width,
-                rank: rank.min(full),
-                classes: dataset.classes.len(),
-                chunk: config.chunk,
-                lift: lift_bytes,
-                full_eigen: memory::needs_full_eigen(config.filter, config.schedule == Schedule::Paper, compresses),
-            }
-        };
-        if let Some(budget) = args.memory {
-            // Without a cap the model may already fit; otherwise the largest cap that does.
-            if plan(width).estimate().peak() <= budget {
-                max_rank = width;
-            } else {
-                max_rank = plan(width).largest_rank(budget);
-                plan(max_rank.max(1)).preflight(budget)?;
-            }
-        }
-        if let Some(available) = system::available_memory() {
-            plan(max_rank).preflight(available as usize)?;
-        }
+        plans.iter().map(|plan| cap(plan)).min().unwrap_or(width)
+    };
+    let max_rank = match args.memory {
+        Some(budget) => fitting(budget).max(1),
+        None => args.max_rank.unwrap_or(10_000),
+    };
+    let available = system::available_memory().map_or(usize::MAX, |bytes| bytes as usize);
+    for plan in &plans {
+        plan(max_rank).preflight(available.min(args.memory.unwrap_or(usize::MAX)))?;
     }
     Ok((max_rank, lift::build(&args.lift, spec)?))
 }
@@ -382,7 +422,7 @@ fn tables(runs: &[Run]) -> String {
             d.classes,
             run.tasks.len()
         ));
-        if let Some(peak) = run.peak_rss_bytes {
+        if let Some(peak) = runs.iter().filter_map(|run| run.peak_rss_bytes).max() {
             text.push_str(&format!("peak memory of the process: {}\n", memory::human_bytes(peak as usize)));
         }
     }

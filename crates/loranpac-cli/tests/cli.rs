@@ -131,7 +131,7 @@ fn the_paper_schedule_a_projection_file_and_an_order_file_are_taken() {
     assert_eq!(run["config"]["lift"]["width"], 200);
     assert!(run["seed"].is_null());
     let certificate = &run["tasks"][1]["certificate"];
-    assert_eq!(certificate["cuts"], 2);
+    assert_eq!(certificate["cuts"], 1, "the first task's; the second's own cut is the present");
     assert!(certificate["gamma"].as_f64().unwrap() > 0.0);
     std::fs::write(&order, "15\n10\n99\n").unwrap();
     refused(&arguments, &["order.txt, line 3", "99"]);
@@ -201,6 +201,10 @@ fn mistakes_are_named() {
     with(&["--width", "0"], &["--width 0"]);
     with(&["--method", "loranpack"], &["loranpack", "loranpac-soft"]);
     with(&["--set", "rigde=1"], &["rigde", "ridge"]);
+    with(&["--set", "rigde=1", "--method", "loranpac,simplecil"], &["rigde", "simplecil: none"]);
+    with(&["--truncate", "0.5", "--method", "min-norm,simplecil"], &["mean nothing to min-norm, simplecil"]);
+    with(&["--lift", "relu", "--projection", "p.npy"], &["no projection"]);
+    with(&["--json", "no/such/folder/result.json"], &["cannot write no/such/folder/result.json"]);
     with(&["--set", "ridge"], &["KEY=VALUE"]);
     with(&["--set", "ridge=much"], &["ridge = much", "number"]);
     with(&["--lift", "cosine"], &["cosine", "relu-random"]);

@@ -67,6 +67,9 @@ pub enum ArrayProblem {
     /// Not an npy file.
     #[error("not in NumPy's npy format ({0})")]
     NotNpy(String),
+    /// The container's checksum or compression does not hold.
+    #[error("is damaged: {0}")]
+    Damaged(String),
     /// The header cannot be understood.
     #[error("its header cannot be read: {0}")]
     Header(String),

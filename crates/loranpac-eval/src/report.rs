@@ -112,10 +112,11 @@ pub fn accuracy_svg(runs: &[Run], title: &str) -> String {
     }
     let _ = writeln!(
         svg,
-        "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"#222\">classes seen</text>\
+        "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"#222\">{}</text>\
          <text transform=\"translate(18 {}) rotate(-90)\" text-anchor=\"middle\" fill=\"#222\">accuracy, %</text>",
         left + width / 2.0,
         top + height + 44.0,
+        if runs.first().is_some_and(classes_grow) { "classes seen" } else { "tasks" },
         top + height / 2.0
     );
     // Labels stand at the ends of the lines, pushed apart where the lines meet.
@@ -136,7 +137,7 @@ pub fn accuracy_svg(runs: &[Run], title: &str) -> String {
             for &(c, a) in points {
                 let _ = writeln!(
                     svg,
-                    "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\" fill=\"{colour}\"><title>{}: {a:.2}% after {c} classes</title></circle>",
+                    "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\" fill=\"{colour}\"><title>{}: {a:.2}% after {c}</title></circle>",
                     x(c),
                     y(a),
                     escape(name)
@@ -159,11 +160,17 @@ pub fn accuracy_svg(runs: &[Run], title: &str) -> String {
 /// (classes seen, mean accuracy over seeds) after every evaluated task.
 fn curve(runs: &[&Run]) -> Vec<(f64, f64)> {
     let tasks = runs.iter().map(|run| run.tasks.len()).min().unwrap_or(0);
+    let by_class = runs.first().is_some_and(|run| classes_grow(run));
     let point = |t: usize| {
         let values: Vec<f64> = runs.iter().filter_map(|run| run.tasks[t].accuracy_samples).collect();
-        mean(&values).map(|accuracy| (runs[0].tasks[t].classes_seen as f64, accuracy))
+        mean(&values).map(|accuracy| (if by_class { runs[0].tasks[t].classes_seen } else { t + 1 } as f64, accuracy))
     };
     (0..tasks).filter_map(point).collect()
+}
+
+/// Whether classes arrive over the tasks; where they all come back in each, tasks are what counts.
+fn classes_grow(run: &Run) -> bool {
+    run.tasks.first().map(|task| task.classes_seen) < run.tasks.last().map(|task| task.classes_seen)
 }
 
 fn escape(text: &str) -> String {

@@ -256,3 +256,16 @@ fn files_that_are_not_feature_files_are_refused() {
     assert!(matches!(Dataset::open(&folder.path().join("none.npz")), Err(Error::Read { .. })));
     assert!(formats::open(&damaged, &|_| true).is_err());
 }
+
+#[test]
+fn a_flipped_byte_in_an_archive_is_noticed() {
+    let folder = TempDir::new().unwrap();
+    let path = npz(&folder, &arrays(), false);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let five = 5.0f32.to_le_bytes();
+    let at = bytes.windows(4).position(|w| w == five).unwrap();
+    bytes[at + 2] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let message = Dataset::open(&path).unwrap_err().to_string();
+    assert!(message.contains("x_train") && message.contains("damaged"), "{message}");
+}

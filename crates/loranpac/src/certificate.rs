@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use crate::filter::Facts;
-use crate::learner::Schedule;
 use crate::statistics::Losses;
 
 /// What truncation has cost so far, in the paper's terms.
@@ -13,27 +12,24 @@ pub struct Certificate {
     pub lost: f64,
     /// Number of past cuts.
     pub cuts: usize,
-    /// a_t: `lost` and the cut that the current classifier makes (equation define-a).
+    /// a_t: `lost`, the cut after the latest task, and the one that the classifier makes (equation define-a).
     pub accumulative_error: f64,
-    /// gamma_t: the smallest kept eigenvalue over the largest ever removed; none (infinite) if none was.
+    /// gamma_t: the smallest kept eigenvalue over the largest removed before. None if nothing was removed (gamma is
+    /// infinite then), or if the filter does not compute the spectrum (soft).
     pub gamma: Option<f64>,
     /// mu_1 / mu_k of what the classifier inverts, where the spectrum is known.
     pub condition: Option<f64>,
 }
 
 impl Certificate {
-    /// Puts the books of past cuts and the facts of the current classifier together.
-    pub fn new(losses: Losses, facts: Facts, schedule: Schedule) -> Self {
-        // In the paper schedule the classifier's own cut is the one already booked for this task.
-        let (past, cut) = match schedule {
-            Schedule::Late => (losses, facts.cut),
-            Schedule::Paper => (losses, 0.0),
-        };
+    /// Puts the books of past cuts, the latest task's own cut, and the facts of the current classifier together.
+    pub fn new(past: Losses, latest_cut: f64, facts: Facts) -> Self {
         let gamma = facts.smallest_kept.filter(|_| past.largest > 0.0).map(|smallest| smallest / past.largest);
         let condition = facts
             .largest
             .zip(facts.smallest_kept)
             .map(|(largest, smallest)| (largest + facts.ridge) / (smallest + facts.ridge));
-        Certificate { lost: past.lost, cuts: past.cuts, accumulative_error: past.lost + cut, gamma, condition }
+        let accumulative_error = past.lost + latest_cut + facts.cut;
+        Certificate { lost: past.lost, cuts: past.cuts, accumulative_error, gamma, condition }
     }
 }

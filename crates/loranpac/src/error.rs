@@ -1,8 +1,7 @@
 //! Everything that can go wrong in the engine, with the fields that a person needs to put it right.
 
-use crate::label::Label;
-
-/// Why the engine refused. A call that returns an error has left the model as it was.
+/// Why the engine refused. A call that returns an error has left the model as it was, but for [`Error::Eigen`] from
+/// learning: the task is then part of the model, and only its truncation is missing.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -56,9 +55,6 @@ pub enum Error {
     /// The model was asked to predict before it learned anything.
     #[error("the model has not learned anything yet; give it a task first")]
     NothingLearned,
-    /// A label that the model does not know, where one was needed.
-    #[error("the model has no class {0}")]
-    UnknownClass(Label),
     /// A setting is outside its range.
     #[error("{name} = {value} is not possible: {reason}")]
     Setting {

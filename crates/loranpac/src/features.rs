@@ -46,7 +46,7 @@ impl<'a> Features<'a> {
     /// Samples in batches of at most `size`.
     pub fn chunks(&self, size: usize) -> impl Iterator<Item = Features<'a>> + use<'a> {
         let dim = self.dim;
-        self.data.chunks(size.max(1) * dim).map(move |data| Features { data, dim })
+        self.data.chunks(size.max(1).saturating_mul(dim)).map(move |data| Features { data, dim })
     }
 
     /// The paper's X: `d x n`, one column per sample.

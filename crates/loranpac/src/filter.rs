@@ -133,7 +133,8 @@ pub fn solve<T: Scalar>(stats: &mut Statistics<T>, filter: Filter, max_rank: usi
         facts.train_mse = 1.0 + error / samples;
     }
     facts.train_mse = facts.train_mse.max(0.0);
-    facts.train_mse_upper = facts.train_mse + stats.losses().lost * squared_norm(x.as_ref()) / samples;
+    let lost = stats.losses().lost + stats.latest_cut();
+    facts.train_mse_upper = facts.train_mse + lost * squared_norm(x.as_ref()) / samples;
     Ok(Solution { coefficients: x, facts })
 }
 

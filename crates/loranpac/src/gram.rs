@@ -117,6 +117,9 @@ impl Gram {
     /// thing), and then a typed error.
     pub fn eigen(&mut self) -> Result<Eigen, Error> {
         let rank = self.rank();
+        if rank == 0 {
+            return Ok(Eigen { values: Vec::new(), vectors: Mat::zeros(0, 0) });
+        }
         let scale = self.scale();
         self.load_lower(1.0 / scale, 0.0);
         let s = self.view();

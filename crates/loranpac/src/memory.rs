@@ -12,7 +12,7 @@ const ROTATIONS: usize = 24 << 20;
 pub struct Plan {
     /// Lifted width, E.
     pub width: usize,
-    /// Directions that the basis will have at its largest.
+    /// Directions that the basis will have at its largest; see [`Plan::peak_rank`].
     pub rank: usize,
     /// Classes in the end.
     pub classes: usize,
@@ -20,6 +20,8 @@ pub struct Plan {
     pub chunk: usize,
     /// Bytes of the lift.
     pub lift: usize,
+    /// Whether null directions are kept (`drop = 0`), which takes slower factorisations with copies.
+    pub keep_null: bool,
     /// Whether the Gram matrix is ever decomposed in full (compressions, or the `paper` schedule).
     pub full_eigen: bool,
 }
@@ -44,12 +46,14 @@ impl Plan {
     pub fn estimate(&self) -> Estimate {
         let Plan { width, rank, classes, chunk, .. } = *self;
         let square = product(&[8, rank, rank]);
-        let absorb = product(&[4, width, chunk]).saturating_add(product(&[4, 8, rank, chunk]));
+        let copies = if self.keep_null { 3 } else { 1 };
+        let absorb = product(&[copies, 4, width, chunk]).saturating_add(product(&[4, 8, rank, chunk]));
         let factorise = if self.full_eigen {
             square.saturating_mul(4)
         } else {
             product(&[3, 8, rank, classes]).saturating_add(ROTATIONS)
         };
+        let factorise = if self.keep_null { factorise.saturating_add(square) } else { factorise };
         Estimate {
             basis: Basis::<f32>::bytes_for(width, rank),
             gram: square.saturating_add(product(&[8, rank, classes + 256])),
@@ -79,13 +83,19 @@ impl Plan {
         )))
     }
 
+    /// The most directions that a basis capped at `cap` has at any time: it is compressed after it has outgrown its
+    /// slack, by at most `step` samples (a chunk, or a whole task in the paper schedule).
+    pub fn peak_rank(cap: usize, chunk: usize, step: usize) -> usize {
+        with_slack(cap, chunk).saturating_add(step)
+    }
+
     /// The largest cap `r_max` (its slack included in the estimate) that fits into `bytes`; 0 if none does.
     pub fn largest_rank(&self, bytes: usize) -> usize {
         let fits = |cap: usize| {
-            let rank = with_slack(cap, self.chunk).min(self.width);
+            let rank = Plan::peak_rank(cap, self.chunk, self.chunk).min(self.width);
             Plan { rank, full_eigen: true, ..*self }.estimate().peak() <= bytes
         };
-        let (mut low, mut high) = (0, self.width + 1);
+        let (mut low, mut high) = (0, self.width.saturating_add(1));
         while high - low > 1 {
             let middle = low + (high - low) / 2;
             if fits(middle) { low = middle } else { high = middle }
@@ -130,7 +140,7 @@ pub fn human_bytes(bytes: usize) -> String {
 mod tests {
     use super::*;
 
-    const PLAN: Plan = Plan { width: 20_000, rank: 4_500, classes: 150, chunk: 256, lift: 0, full_eigen: false };
+    const PLAN: Plan = Plan { width: 20_000, rank: 4_500, classes: 150, chunk: 256, lift: 0, keep_null: false, full_eigen: false };
 
     #[test]
     fn a_plan_that_does_not_fit_is_refused_with_a_cap_that_does() {
@@ -138,9 +148,9 @@ mod tests {
         let message = PLAN.preflight(300 << 20).unwrap_err().to_string();
         let cap: usize = message.split("--max-rank ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
         assert!(cap > 100, "{message}");
-        let capped = Plan { rank: with_slack(cap, 256), full_eigen: true, ..PLAN };
+        let capped = Plan { rank: Plan::peak_rank(cap, 256, 256), full_eigen: true, ..PLAN };
         assert!(capped.preflight(300 << 20).is_ok());
-        let larger = Plan { rank: with_slack(cap + 60, 256), full_eigen: true, ..PLAN };
+        let larger = Plan { rank: Plan::peak_rank(cap + 260, 256, 256), full_eigen: true, ..PLAN };
         assert!(larger.preflight(300 << 20).is_err());
     }
 

@@ -90,15 +90,16 @@ fn by_householder<T: Scalar>(mut h: MatMut<'_, T>, norms: &[f64], drop: f64, lim
     let qr = h.rb().qr();
     let q = qr.compute_thin_Q();
     let r: Mat<f64> = cast(qr.thin_R());
-    if drop == 0.0 {
-        let p = r.nrows().min(limit);
+    let keep_all = drop == 0.0;
+    if keep_all && r.nrows() <= limit {
+        let p = r.nrows();
         h.rb_mut().subcols_mut(0, p).copy_from(q.as_ref().subcols(0, p));
         return r.subrows(0, p).to_owned();
     }
     let scaled = Mat::from_fn(r.nrows(), m, |i, j| if norms[j] > 0.0 { r[(i, j)] / norms[j] } else { 0.0 });
     let pivoted = scaled.col_piv_qr();
     let small = pivoted.thin_R();
-    let p = (0..small.nrows().min(limit)).take_while(|&i| small[(i, i)].abs() > drop).count();
+    let p = (0..small.nrows().min(limit)).take_while(|&i| keep_all || small[(i, i)].abs() > drop).count();
     let turn: Mat<T> = cast(pivoted.compute_thin_Q().subcols(0, p));
     matmul(h.rb_mut().subcols_mut(0, p), Accum::Replace, &q, &turn, T::from_f64(1.0), crate::linalg::par());
     let (order, _) = pivoted.P().arrays();

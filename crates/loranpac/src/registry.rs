@@ -37,6 +37,10 @@ pub struct Method {
     pub summary: &'static str,
     /// Whether it works on lifted features.
     pub lifted: bool,
+    /// Whether a truncation (share, threshold or rank) means anything to it.
+    pub truncates: bool,
+    /// Whether it cuts the spectrum, so that there is a schedule to choose.
+    pub cuts: bool,
     /// Settings it knows: (name, meaning).
     pub settings: &'static [(&'static str, &'static str)],
     /// Makes its configuration, for methods of the LoRanPAC family.
@@ -53,6 +57,8 @@ pub const METHODS: &[Method] = &[
         name: "loranpac",
         summary: "the paper: truncated least squares on lifted features",
         lifted: true,
+        truncates: true,
+        cuts: true,
         settings: &[RIDGE, DROP, CHUNK],
         config: Some(|options, settings| {
             let ridge = settings.number("ridge", 0.0)?;
@@ -68,6 +74,8 @@ pub const METHODS: &[Method] = &[
         name: "loranpac-soft",
         summary: "a ridge read off the spectrum (its geometric mean) instead of a cut",
         lifted: true,
+        truncates: true,
+        cuts: false,
         settings: &[RIDGE, DROP, CHUNK],
         config: Some(|options, settings| {
             let ridge = match (settings.get("ridge"), options.truncation) {
@@ -82,6 +90,8 @@ pub const METHODS: &[Method] = &[
         name: "min-norm",
         summary: "no truncation (zeta = 0), null directions kept: what the paper shows to be unstable",
         lifted: true,
+        truncates: false,
+        cuts: true,
         settings: &[DROP, CHUNK],
         config: Some(|options, settings| {
             base(options, settings, Filter::Hard { truncation: Truncation::Fraction(0.0), ridge: 0.0 }, 0.0)
@@ -91,6 +101,8 @@ pub const METHODS: &[Method] = &[
         name: "simplecil",
         summary: "nearest class mean by cosine similarity, on plain features",
         lifted: false,
+        truncates: false,
+        cuts: false,
         settings: &[],
         config: None,
     },
@@ -115,6 +127,19 @@ pub enum MethodConfig {
 }
 
 impl Method {
+    /// Whether it has a setting of this name.
+    pub fn knows(&self, setting: &str) -> bool {
+        self.settings.iter().any(|(name, _)| *name == setting)
+    }
+
+    /// The names of its settings, for messages.
+    pub fn known_settings(&self) -> String {
+        match self.settings {
+            [] => "none".to_owned(),
+            settings => settings.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
+        }
+    }
+
     /// The configuration that these options give, checked.
     pub fn configure(&self, options: &MethodOptions) -> Result<MethodConfig, Error> {
         let settings = Settings { method: self, given: &options.settings };
@@ -154,16 +179,12 @@ struct Settings<'a> {
 
 impl Settings<'_> {
     fn check(&self) -> Result<(), Error> {
-        let known = self.method.settings;
-        match self.given.iter().find(|(name, _)| !known.iter().any(|(k, _)| k == name)) {
+        match self.given.iter().find(|(name, _)| !self.method.knows(name)) {
             None => Ok(()),
             Some((name, _)) => Err(Error::UnknownSetting {
                 method: self.method.name,
                 name: name.clone(),
-                known: match known {
-                    [] => "none".to_owned(),
-                    _ => known.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
-                },
+                known: self.method.known_settings(),
             }),
         }
     }

@@ -18,6 +18,9 @@ use crate::scalar::Scalar;
 /// An exact duplicate leaves a residual of 3 to 8 units at ranks of a few thousand.
 pub const DEFAULT_DROP: f64 = 20.0;
 
+/// A sample of this length or less counts as zero: f32 cannot normalise it.
+const NEGLIGIBLE: f64 = 1e-30;
+
 /// Drift of the basis, in rounding units, at which it is made orthonormal again after a compression.
 const DRIFT_LIMIT: f64 = 20.0;
 
@@ -59,6 +62,8 @@ pub struct Statistics<T> {
     counts: Vec<usize>,
     samples: usize,
     losses: Losses,
+    /// The largest eigenvalue that the cut after the latest task removed; booked when the next task comes.
+    latest_cut: f64,
     /// Whether J may have components outside the basis: true once a compression has dropped directions.
     outside: bool,
     drop: f64,
@@ -75,6 +80,7 @@ impl<T: Scalar> Statistics<T> {
             counts: Vec::new(),
             samples: 0,
             losses: Losses::default(),
+            latest_cut: 0.0,
             outside: false,
             drop,
         }
@@ -115,9 +121,14 @@ impl<T: Scalar> Statistics<T> {
         &self.counts
     }
 
-    /// What past cuts have cost.
+    /// What past cuts have cost: those before the latest task's own.
     pub fn losses(&self) -> Losses {
         self.losses
+    }
+
+    /// What [`Statistics::cut`] removed after the latest task: mu_{k_t + 1}, or 0.
+    pub fn latest_cut(&self) -> f64 {
+        self.latest_cut
     }
 
     /// Whether rounding-level directions are kept too (`drop = 0`).
@@ -142,7 +153,9 @@ impl<T: Scalar> Statistics<T> {
             .rb()
             .par_col_iter()
             .map(|column| column.iter().map(|v| v.to_f64() * v.to_f64()).sum::<f64>().sqrt())
+            .map(|norm| if norm < NEGLIGIBLE { 0.0 } else { norm })
             .collect();
+        self.losses.book(std::mem::take(&mut self.latest_cut));
         let known_classes = self.counts.len();
         let all_classes = classes.iter().map(|class| class + 1).max().unwrap_or(0).max(known_classes);
         self.counts.resize(all_classes, 0);
@@ -151,8 +164,6 @@ impl<T: Scalar> Statistics<T> {
         classes.iter().for_each(|&class| self.counts[class] += 1);
         self.samples += classes.len();
 
-        // J before this task is needed for J Qn only if it can be anything but zero.
-        let before = self.outside.then(|| self.label_sums().to_owned());
         self.add_label_sums(h.rb(), classes);
         let rank = self.basis.rank();
         let Split { known, new } = self.basis.absorb(h, &norms, self.drop * T::EPSILON);
@@ -167,11 +178,10 @@ impl<T: Scalar> Statistics<T> {
                 cross[(class, rank + i)] += new[(i, sample)];
             }
         }
-        if let Some(before) = before {
-            let onto = self.basis.project_onto(before.as_ref(), rank);
-            for j in 0..new.nrows() {
-                (0..known_classes).for_each(|i| cross[(i, rank + j)] += onto[(i, j)].to_f64());
-            }
+        if self.outside {
+            // J has components outside the old basis, which may lie along the new directions.
+            let onto = self.basis.project_onto(self.label_sums(), rank);
+            cross.as_mut().subcols_mut(rank, new.nrows()).copy_from(cast::<T, f64>(onto.as_ref()));
         }
         self.cross = cross;
         self.gram.grow(known.as_ref(), new.as_ref());
@@ -194,7 +204,8 @@ impl<T: Scalar> Statistics<T> {
         let eigen = self.gram.eigen()?;
         let k = k(&eigen.values);
         if let Some(&removed) = eigen.values.get(k) {
-            self.losses.book(removed);
+            let removed = self.unless_rounding(removed);
+            self.losses.book(std::mem::replace(&mut self.latest_cut, removed));
             self.gram.set_eigen(&eigen.values[..k], eigen.vectors.as_ref().subcols(0, k));
         }
         Ok(())
@@ -205,6 +216,7 @@ impl<T: Scalar> Statistics<T> {
         let eigen = self.gram.eigen()?;
         let Some(&removed) = eigen.values.get(rank) else { return Ok(()) };
         let vectors = eigen.vectors.as_ref().subcols(0, rank);
+        let removed = self.unless_rounding(removed);
         self.losses.book(removed);
         self.outside = true;
         self.gram.set_diagonal(&eigen.values[..rank].iter().map(|v| v.max(0.0)).collect::<Vec<_>>());
@@ -214,6 +226,11 @@ impl<T: Scalar> Statistics<T> {
             self.reorthonormalise();
         }
         Ok(())
+    }
+
+    /// An eigenvalue that is removed, or 0 if it is no more than the rounding of S.
+    fn unless_rounding(&self, value: f64) -> f64 {
+        if value > self.gram.rounding_floor() { value } else { 0.0 }
     }
 
     /// With `Q' Q = L L'`: `Q <- Q L^-T`, `S <- L' S L`, `N <- N L`, which represent the same matrices.

@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use faer::Mat;
 use loranpac::filter::solve;
-use loranpac::{Filter, Statistics, Truncation};
+use loranpac::{Filter, Ridge, Statistics, Truncation};
 use proptest::prelude::*;
 
 fn departure(q: &Mat<f64>) -> f64 {
@@ -76,7 +76,12 @@ fn duplicate_samples_add_no_direction() {
 #[test]
 fn constant_and_zero_features_work() {
     check_rank(&[Mat::full(200, 10, 3.0), Mat::full(200, 1, -7.0)], 1);
-    check_rank(&[Mat::zeros(200, 5)], 0);
+    let mut nothing = check_rank(&[Mat::zeros(200, 5)], 0);
+    for filter in [Filter::default(), Filter::Soft(Ridge::GeometricMean)] {
+        let solution = solve(&mut nothing, filter, 100).unwrap();
+        assert_eq!((solution.coefficients.ncols(), solution.facts.train_mse), (0, 1.0), "all scores are 0");
+    }
+    nothing.cut(|_| 3).unwrap();
     let mut stats = check_rank(&[Mat::zeros(200, 5), Random(2).matrix(200, 4), Mat::zeros(200, 1)], 4);
     assert!(solve(&mut stats, Filter::default(), 100).is_ok());
 }
@@ -113,6 +118,35 @@ fn without_dropping_null_directions_are_kept() {
     absorb(&mut stats, &h, &[1; 10]);
     assert_eq!(stats.basis().rank(), 20);
     assert!(departure(&basis(&stats)) < 1e-5);
+}
+
+#[test]
+fn without_dropping_a_full_basis_still_represents_the_data() {
+    // 40 samples in 50 dimensions, then 30 more of which the first five are duplicates: only ten directions fit.
+    let mut random = Random(7);
+    let first = random.matrix(50, 40);
+    let second = Mat::from_fn(50, 30, |i, j| if j < 5 { first[(i, j)] } else { random.symmetric() });
+    let mut stats = Statistics::<f32>::new(50, 0.0);
+    absorb(&mut stats, &first, &[0; 40]);
+    absorb(&mut stats, &second, &[1; 30]);
+    assert_eq!(stats.basis().rank(), 50);
+    let all = concat(&[(first, vec![]), (second, vec![])]).0;
+    assert!(relative_error(&represented(&mut stats), &(&all * all.transpose())) < 1e-5);
+}
+
+#[test]
+fn tiny_and_huge_samples_do_not_poison_the_statistics() {
+    let mut h = Random(8).matrix(100, 6);
+    for i in 0..100 {
+        h[(i, 1)] *= 1e-42;
+        h[(i, 2)] *= 1e-25;
+        h[(i, 4)] *= 1e15;
+    }
+    let mut stats = Statistics::<f32>::new(100, 20.0);
+    absorb(&mut stats, &h, &[0; 6]);
+    assert_eq!(stats.basis().rank(), 5, "the subnormal one counts as zero");
+    assert!(departure(&basis(&stats)) < 1e-5);
+    assert!(solve(&mut stats, Filter::Soft(Ridge::GeometricMean), 100).unwrap().coefficients.norm_max().is_finite());
 }
 
 #[test]

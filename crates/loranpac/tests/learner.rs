@@ -102,7 +102,7 @@ fn a_capped_basis_stays_within_its_slack_and_keeps_learning() {
     let mut model = model(Config { max_rank: 40, chunk: 16, ..soft() });
     for t in 0..30 {
         learn(&mut model, &samples(100 + t, &[1, 2, 3], 5));
-        assert!(model.statistics().basis().rank() <= 40 + 16 + 16);
+        assert!(model.statistics().basis().rank() <= 40 + 16);
     }
     model.prepare().unwrap();
     let summary = model.summary();
@@ -248,4 +248,48 @@ fn min_norm_interpolates_and_loranpac_does_not_have_to() {
     let summary = truncated.summary();
     assert_eq!(summary.kept_rank, Some(45));
     assert!(summary.train_mse.unwrap() > 1e-6 && summary.train_mse.unwrap() < 0.2);
+}
+
+/// Algorithm 4 with r_max through the learner, in small chunks, and its certificate: a_t and gamma_t from literal spectra.
+#[test]
+fn algorithm_4_with_a_cap_and_its_certificate() {
+    use common::{incremental_truncated_svd, truncated_svd};
+    let (zeta, max_rank, sizes) = (0.25, 12, [10usize, 9, 15, 20]);
+    let config = Config {
+        filter: Filter::Hard { truncation: Truncation::Fraction(zeta), ridge: 0.0 },
+        schedule: Schedule::Paper,
+        max_rank,
+        chunk: 4,
+        ..Config::default()
+    };
+    let lift = map("relu-random", 60);
+    let mut model = LoRanPac::new(lift.clone(), config).unwrap();
+    let (mut u, mut sigma) = (faer::Mat::<f64>::zeros(60, 0), Vec::<f64>::new());
+    let (mut seen, mut cuts) = (0, Vec::<f64>::new());
+    for (t, &size) in sizes.iter().enumerate() {
+        let (x, y) = samples(50 + t as u64, &[t as i64], size);
+        learn(&mut model, &(x.clone(), y));
+        let mut h = faer::Mat::<f32>::zeros(60, size);
+        lift.lift(Features::new(&x, DIM).unwrap().as_matrix(), h.as_mut());
+        let h = faer::Mat::from_fn(60, size, |i, j| h[(i, j)] as f64);
+        seen += size;
+        let k = max_rank.min(((1.0 - zeta) * 60.0f64.min(seen as f64)).ceil() as usize);
+        // One more singular value than is kept, to see what is cut.
+        let (full, values) =
+            if t == 0 { truncated_svd(&h, k + 1) } else { incremental_truncated_svd(&u, &sigma, &h, k + 1) };
+        cuts.push(values.get(k).map_or(0.0, |s| s * s));
+        (u, sigma) = (full.subcols(0, k).to_owned(), values[..k].to_vec());
+
+        model.prepare().unwrap();
+        let certificate = model.summary().certificate.unwrap();
+        let past = &cuts[..t];
+        let close = |a: f64, b: f64| (a - b).abs() <= 1e-4 * b.abs() + 1e-9;
+        assert!(close(certificate.lost, past.iter().sum()), "task {t}: {} {past:?}", certificate.lost);
+        assert!(close(certificate.accumulative_error, cuts.iter().sum()), "task {t}: a_t");
+        assert_eq!(certificate.cuts, t);
+        let gamma = (t > 0).then(|| sigma[k - 1].powi(2) / past.iter().copied().fold(0.0, f64::max));
+        assert!(certificate.gamma.is_some() == gamma.is_some());
+        assert!(certificate.gamma.zip(gamma).is_none_or(|(a, b)| close(a, b)), "task {t}: gamma");
+    }
+    assert!(model.statistics().basis().rank() <= max_rank + 4, "compressed after the cut");
 }

@@ -56,13 +56,15 @@ pub(super) fn read(mut source: impl Read, available: u64) -> Result<Array, Array
     while left > 0 {
         buffer.clear();
         let want = left.min(block as u64);
-        let got = (&mut source).take(want).read_to_end(&mut buffer).map_err(|e| ArrayProblem::NotNpy(e.to_string()))?;
+        let got = (&mut source).take(want).read_to_end(&mut buffer).map_err(|e| ArrayProblem::Damaged(e.to_string()))?;
         if (got as u64) < want {
             return Err(truncated(promised as u64 - left + got as u64));
         }
         header.kind.convert(&buffer, header.big_endian, &mut data)?;
         left -= want;
     }
+    // A zip entry checks its checksum when it is read to its end.
+    source.read(&mut [0u8; 1]).map_err(|e| ArrayProblem::Damaged(e.to_string()))?;
     if header.fortran && header.shape.len() > 1 {
         data = to_c_order(data, &header.shape)?;
     }

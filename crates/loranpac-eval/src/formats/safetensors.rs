@@ -41,6 +41,13 @@ fn convert(tensor: &TensorView<'_>) -> Result<Array, ArrayProblem> {
         Dtype::U16 => Elements::Integer(items(tensor).map(|b| u16::from_le_bytes(b) as i64).collect()),
         Dtype::I32 => Elements::Integer(items(tensor).map(|b| i32::from_le_bytes(b) as i64).collect()),
         Dtype::U32 => Elements::Integer(items(tensor).map(|b| u32::from_le_bytes(b) as i64).collect()),
+        Dtype::U64 => {
+            let whole: Result<Vec<i64>, _> = items(tensor).map(|b| i64::try_from(u64::from_le_bytes(b))).collect();
+            Elements::Integer(whole.map_err(|_| ArrayProblem::Dtype {
+                found: "U64 with numbers beyond 2^63".to_owned(),
+                expected: "an integer type whose values fit into 64 bits with a sign",
+            })?)
+        }
         Dtype::I64 => Elements::Integer(items(tensor).map(i64::from_le_bytes).collect()),
         other => {
             return Err(ArrayProblem::Dtype {

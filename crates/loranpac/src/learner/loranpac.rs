@@ -34,7 +34,8 @@ pub enum Schedule {
 pub struct Config {
     /// Hard (the paper) or soft.
     pub filter: Filter,
-    /// r_max: the most directions that are kept. The basis itself may be a quarter larger between compressions.
+    /// r_max: the most directions that a classifier uses. Between compressions the basis itself may be larger by a
+    /// quarter or by a chunk, whichever is more (see [`crate::memory::with_slack`]).
     pub max_rank: usize,
     /// When the spectrum is cut.
     pub schedule: Schedule,
@@ -126,6 +127,15 @@ impl LoRanPac {
         self.classifier.as_ref().ok_or(Error::NothingLearned)
     }
 
+    /// Shrinks a basis that has outgrown its cap and slack.
+    fn compress(&mut self) -> Result<(), Error> {
+        let Config { chunk, max_rank, .. } = self.config;
+        if self.stats.basis().rank() > with_slack(max_rank, chunk) {
+            self.stats.compress(max_rank)?;
+        }
+        Ok(())
+    }
+
     /// Lifts samples into `work` and views them as H.
     fn lifted<'a>(lift: &dyn FeatureMap, x: Features<'_>, chunk: usize, work: &'a mut Vec<f32>) -> MatMut<'a, f32> {
         work.resize(work.len().max(lift.width() * x.len().min(chunk)), 0.0);
@@ -138,24 +148,31 @@ impl LoRanPac {
 impl Learner for LoRanPac {
     /// Cost: `2 E d m` flops for the lift and `8 E r m` for the basis, in chunks, whatever the size of the task.
     ///
-    /// The only error after the input has been accepted is [`Error::Eigen`]: the task has then been learned, but
+    /// The only error after the input has been accepted is [`Error::Eigen`]: the whole task has then been learned, but
     /// not truncated.
     fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
         check_task(x, labels, self.lift.dim())?;
         self.classifier = None;
         let Config { chunk: most, max_rank, schedule, filter, .. } = self.config;
+        let mut outcome = Ok(());
         let chunk = x.len().div_ceil(x.len().div_ceil(most));
         for (part, labels) in x.chunks(chunk).zip(labels.chunks(chunk)) {
             let classes: Vec<usize> = labels.iter().map(|label| self.table.get_or_insert(label)).collect();
             let h = Self::lifted(&*self.lift, part, chunk, &mut self.work);
             self.stats.absorb(h, &classes);
-            if self.stats.basis().rank() > with_slack(max_rank, most) {
-                self.stats.compress(max_rank)?;
+            if schedule == Schedule::Late {
+                outcome = outcome.and(self.compress());
             }
         }
+        // What is left of the samples in the work space goes, too.
+        self.work.truncate(self.lift.width() * chunk);
+        self.work.fill(0.0);
+        outcome?;
         if let (Schedule::Paper, Filter::Hard { truncation, .. }) = (schedule, filter) {
             let (width, samples) = (self.lift.width(), self.stats.samples());
             self.stats.cut(|values| truncation.kept(values, width, samples, max_rank))?;
+            // After the cut S has at most r_max directions, so that this loses nothing.
+            self.compress()?;
         }
         Ok(())
     }
@@ -211,12 +228,12 @@ impl Learner for LoRanPac {
             ridge: facts.map(|f| f.ridge),
             train_mse: facts.map(|f| f.train_mse),
             train_mse_upper: facts.map(|f| f.train_mse_upper),
-            certificate: facts.map(|f| Certificate::new(self.stats.losses(), f, self.config.schedule)),
+            certificate: facts.map(|f| Certificate::new(self.stats.losses(), self.stats.latest_cut(), f)),
         }
     }
 
     fn state_bytes(&self) -> usize {
         let weights = self.classifier.as_ref().map_or(0, |c| size_of::<f32>() * c.weights.nrows() * c.weights.ncols());
-        self.stats.bytes() + weights + self.work.len() * size_of::<f32>()
+        self.stats.bytes() + weights
     }
 }

@@ -10,6 +10,9 @@ use rayon::prelude::*;
 
 use crate::error::Error;
 
+/// Entries beyond this could overflow the lifted features.
+const LARGEST: f32 = 1e12;
+
 /// P, kept in memory or made row by row when it is needed.
 #[derive(Debug, Clone)]
 pub struct Projection {
@@ -44,8 +47,9 @@ impl Projection {
         if rows.len() != width * dim {
             return Err(refuse(format!("it has {} numbers", rows.len())));
         }
-        if let Some(at) = rows.iter().position(|v| !v.is_finite()) {
-            return Err(refuse(format!("entry ({}, {}) is {}", at / dim, at % dim, rows[at])));
+        if let Some(at) = rows.iter().position(|v| v.is_nan() || v.abs() > LARGEST) {
+            let (row, column) = (at / dim, at % dim);
+            return Err(refuse(format!("entry ({row}, {column}) is {}; at most {LARGEST:e} works", rows[at])));
         }
         Ok(Projection { width, dim, source: Source::Kept(rows) })
     }
@@ -171,5 +175,6 @@ mod tests {
         assert!(matches!(Projection::from_rows(2, 3, vec![0.0; 5]), Err(Error::Projection { .. })));
         let message = Projection::from_rows(2, 2, vec![0.0, 0.0, 0.0, f32::NAN]).unwrap_err().to_string();
         assert!(message.contains("(1, 1)"), "{message}");
+        assert!(Projection::from_rows(1, 2, vec![0.0, 1e30]).is_err());
     }
 }
