@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use anyhow::Result;
 use loranpac::lift::{self, LiftSpec};
+use loranpac::memory;
 use loranpac::registry::{self, MethodOptions};
-use loranpac::{Schedule, memory};
 use loranpac_eval::embedded::digits;
 use loranpac_eval::run::{Evaluation, Experiment, Run};
 use loranpac_eval::stream::{self, Scenario};
@@ -52,13 +52,7 @@ pub fn main(args: Args) -> Result<()> {
     for (name, _) in METHODS {
         let experiment = Experiment {
             method: registry::find(name)?,
-            options: MethodOptions {
-                lift: lift.clone(),
-                truncation: None,
-                max_rank: 10_000,
-                schedule: Schedule::Late,
-                settings: Vec::new(),
-            },
+            options: MethodOptions::new(lift.clone()),
             lift: None,
             scenario,
             tasks: &tasks,

@@ -1,10 +1,8 @@
 //! Streams and runs on the embedded digits.
 
-use std::sync::Arc;
-
+use loranpac::Label;
 use loranpac::lift::{self, LiftSpec};
 use loranpac::registry::{self, MethodOptions};
-use loranpac::{Label, Schedule};
 use loranpac_eval::embedded::digits;
 use loranpac_eval::run::{Evaluation, Experiment, Run};
 use loranpac_eval::stream::{self, Scenario};
@@ -62,13 +60,7 @@ fn run(method: &str, eval: Evaluation, increment: usize) -> Run {
     let tasks = stream::tasks(&data, scenario, &stream::class_order(&data, 1993)).unwrap();
     let experiment = Experiment {
         method: registry::find(method).unwrap(),
-        options: MethodOptions {
-            lift: Arc::clone(&lift),
-            truncation: None,
-            max_rank: 10_000,
-            schedule: Schedule::Late,
-            settings: Vec::new(),
-        },
+        options: MethodOptions::new(lift),
         lift: None,
         scenario,
         tasks: &tasks,

@@ -140,7 +140,8 @@ pub fn human_bytes(bytes: usize) -> String {
 mod tests {
     use super::*;
 
-    const PLAN: Plan = Plan { width: 20_000, rank: 4_500, classes: 150, chunk: 256, lift: 0, keep_null: false, full_eigen: false };
+    const PLAN: Plan =
+        Plan { width: 20_000, rank: 4_500, classes: 150, chunk: 256, lift: 0, keep_null: false, full_eigen: false };
 
     #[test]
     fn a_plan_that_does_not_fit_is_refused_with_a_cap_that_does() {

@@ -26,6 +26,14 @@ pub struct MethodOptions {
     pub settings: Vec<(String, String)>,
 }
 
+impl MethodOptions {
+    /// The defaults for a feature map.
+    pub fn new(lift: Arc<dyn FeatureMap>) -> Self {
+        let Config { max_rank, schedule, .. } = Config::default();
+        MethodOptions { lift, truncation: None, max_rank, schedule, settings: Vec::new() }
+    }
+}
+
 /// Makes a configuration of the LoRanPAC family.
 type Configure = fn(&MethodOptions, &Settings<'_>) -> Result<Config, Error>;
 

@@ -155,13 +155,7 @@ fn check_refused(x: &[f32], dim: usize, labels: usize, expected: impl Fn(&Error)
 }
 
 fn options(lift: &str, width: usize) -> MethodOptions {
-    MethodOptions {
-        lift: map(lift, width),
-        truncation: None,
-        max_rank: 1000,
-        schedule: Schedule::Late,
-        settings: Vec::new(),
-    }
+    MethodOptions::new(map(lift, width))
 }
 
 #[test]

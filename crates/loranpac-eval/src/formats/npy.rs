@@ -56,7 +56,8 @@ pub(super) fn read(mut source: impl Read, available: u64) -> Result<Array, Array
     while left > 0 {
         buffer.clear();
         let want = left.min(block as u64);
-        let got = (&mut source).take(want).read_to_end(&mut buffer).map_err(|e| ArrayProblem::Damaged(e.to_string()))?;
+        let got =
+            (&mut source).take(want).read_to_end(&mut buffer).map_err(|e| ArrayProblem::Damaged(e.to_string()))?;
         if (got as u64) < want {
             return Err(truncated(promised as u64 - left + got as u64));
         }
