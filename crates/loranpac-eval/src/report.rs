@@ -101,12 +101,13 @@ pub fn accuracy_svg(runs: &[Run], title: &str) -> String {
         );
         tick += step;
     }
-    for quarter in 0..=4 {
-        let value = (classes * quarter as f64 / 4.0).round();
+    let steps = [1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000, 2000, 5000];
+    let spacing = steps.into_iter().find(|step| classes / *step as f64 <= 8.0).unwrap_or(10_000);
+    for value in (0..=classes as usize).step_by(spacing) {
         let _ = writeln!(
             svg,
             "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\" fill=\"#444\">{value}</text>",
-            x(value),
+            x(value as f64),
             top + height + 20.0
         );
     }
