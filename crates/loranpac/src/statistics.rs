@@ -15,7 +15,7 @@ use crate::scalar::Scalar;
 
 /// Multiple of the rounding unit below which a residual counts as rounding noise.
 ///
-/// An exact duplicate leaves a residual of 3 to 8 units at ranks of a few thousand.
+/// With it, the exact duplicate among 4,500 real samples (CLINC150, E = 20,000) adds no direction: r = 4,499.
 pub const DEFAULT_DROP: f64 = 20.0;
 
 /// A sample of this length or less counts as zero: f32 cannot normalise it.
