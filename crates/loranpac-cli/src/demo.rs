@@ -35,7 +35,7 @@ const METHODS: [(&str, &str); 4] = [
 pub fn main(args: Args) -> Result<()> {
     let clock = Instant::now();
     let data = digits();
-    let spec = LiftSpec { dim: data.dim, width: args.width, seed: 0, keep: true, projection: None };
+    let spec = LiftSpec::new(data.dim, args.width);
     let lift = lift::build("relu-random", spec)?;
     let scenario = Scenario::Class { base: 0, increment: 1 };
     let order = stream::class_order(&data, args.seed);

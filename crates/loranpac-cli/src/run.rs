@@ -1,18 +1,19 @@
 //! `loranpac run`: a continual-learning experiment on a feature file.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, ValueEnum};
-use loranpac::lift::{self, FeatureMap, LiftSpec};
-use loranpac::memory::{self, Plan};
-use loranpac::registry::{self, METHODS, Method, MethodConfig, MethodOptions};
-use loranpac::{Schedule, Truncation};
+use loranpac::lift::{self, FeatureMap, LiftSpec, Rows};
+use loranpac::memory::{self, human_bytes};
+use loranpac::registry::{self, Input, METHODS, Method, MethodOptions};
+use loranpac::{Schedule, StreamSizes, Truncation};
 use loranpac_eval::Dataset;
 use loranpac_eval::formats;
-use loranpac_eval::report;
+use loranpac_eval::report::{self, MethodSummary, mean_and_spread};
 use loranpac_eval::run::{Evaluation, Experiment, LiftFacts, Run, SCHEMA};
 use loranpac_eval::stream::{self, Scenario};
 use loranpac_eval::system;
@@ -36,7 +37,7 @@ pub struct Args {
     #[arg(long, value_name = "N", help_heading = "Data")]
     per_class: Option<usize>,
 
-    /// Methods, separated by commas
+    /// Methods, separated by commas, or all
     #[arg(long, value_delimiter = ',', default_value = "loranpac", value_name = "NAME", help = method_help(), help_heading = "Method")]
     method: Vec<String>,
     /// A setting of the method, e.g. --set ridge=1e4
@@ -73,6 +74,9 @@ pub struct Args {
     /// Take the projection from a .npy file (E x d) instead of the seed; gives the width too
     #[arg(long, value_name = "FILE", help_heading = "Lift")]
     projection: Option<PathBuf>,
+    /// Inverse width of the kernel behind fourier features: exp(-G |x - z|^2) of unit vectors
+    #[arg(long, default_value_t = lift::DEFAULT_GAMMA, value_name = "G", help_heading = "Lift")]
+    gamma: f64,
     /// Generate the projection again for every batch instead of keeping it: slower, saves 4 E d bytes
     #[arg(long, help_heading = "Lift")]
     regenerate: bool,
@@ -191,9 +195,8 @@ fn markdown(runs: &[Run]) -> String {
 
 fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
     // What can be refused without the data is refused before it is read.
-    let methods = args.method.iter().map(|name| registry::find(name)).collect::<Result<Vec<&Method>, _>>()?;
+    let methods = methods(args)?;
     let truncation = truncation(args, &methods)?;
-    let entry = lift::find(&args.lift)?;
     check_settings(args, &methods)?;
     if args.width == 0 {
         bail!("--width 0 is not possible: E must be at least 1 (10000 is a good start)");
@@ -201,7 +204,7 @@ fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
     if args.per_class == Some(0) {
         bail!("--per-class 0 leaves no samples");
     }
-    if args.projection.is_some() && !entry.projects {
+    if args.projection.is_some() && lift::find(&args.lift)?.projection == Rows::None {
         bail!("--projection does not go with --lift {}, which has no projection", args.lift);
     }
     let scenario = match args.scenario {
@@ -217,20 +220,26 @@ fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
         .into_iter()
         .map(|(seed, order)| Ok((seed, stream::tasks(&dataset, scenario, &order)?)))
         .collect::<Result<Vec<_>>>()?;
-    let largest_task = streams.iter().flat_map(|(_, tasks)| tasks).map(|task| task.train.len()).max().unwrap_or(0);
-    let (max_rank, feature_map) = prepare(args, &dataset, &methods, truncation, largest_task)?;
+    let stacked = dataset.with_layers();
+    let methods = with_data_for(methods, stacked.as_ref(), args)?;
+    let sizes = StreamSizes {
+        samples: dataset.train.len(),
+        largest_task: streams.iter().flat_map(|(_, tasks)| tasks).map(|task| task.train.len()).max().unwrap_or(0),
+        classes: dataset.classes.len(),
+    };
+    let data_of = |method: &Method| stacked.as_ref().filter(|_| method.input == Input::Layers).unwrap_or(&dataset);
+    let mut plan = Plan { args, truncation, projection: projection(args, &dataset)?, maps: BTreeMap::new() };
+    let max_rank = plan.max_rank(&methods, &data_of, &sizes)?;
     let mut runs = Vec::new();
     args.save(&runs)?; // An unwritable path shows now, not after hours.
     for (seed, tasks) in &streams {
         for &method in &methods {
+            let data = data_of(method);
+            let options = plan.options(method, data.dim, max_rank, *seed)?;
             let experiment = Experiment {
                 method,
-                options: options(args, feature_map.clone(), truncation, max_rank, method),
-                lift: method.lifted.then(|| LiftFacts {
-                    name: args.lift.clone(),
-                    width: feature_map.width(),
-                    seed: (entry.projects && args.projection.is_none()).then_some(args.lift_seed),
-                }),
+                lift: method.input.lifted().then(|| plan.facts(&*options.lift)),
+                options,
                 scenario,
                 tasks,
                 seed: *seed,
@@ -242,12 +251,163 @@ fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
                 threads,
             };
             let bar = Bar::new(method.name, args.quiet);
-            runs.push(experiment.run(&dataset, &mut |progress| bar.update(progress))?);
+            runs.push(experiment.run(data, &mut |progress| bar.update(progress))?);
             drop(bar);
             args.save(&runs)?;
         }
     }
     Ok(runs)
+}
+
+/// The methods by name; `all` is all of them.
+fn methods(args: &Args) -> Result<Vec<&'static Method>> {
+    let mut methods: Vec<&Method> = Vec::new();
+    for name in &args.method {
+        let named = if name == "all" { METHODS.iter().collect() } else { vec![registry::find(name)?] };
+        for method in named {
+            if !methods.iter().any(|other| other.name == method.name) {
+                methods.push(method);
+            }
+        }
+    }
+    Ok(methods)
+}
+
+/// Leaves out methods for which the file has no data if they were meant by `all`; refuses them if they were named.
+fn with_data_for<'a>(methods: Vec<&'a Method>, stacked: Option<&Dataset>, args: &Args) -> Result<Vec<&'a Method>> {
+    let (fit, unfit): (Vec<_>, Vec<_>) =
+        methods.into_iter().partition(|method| method.input != Input::Layers || stacked.is_some());
+    for method in unfit {
+        let name = method.name;
+        if args.method.iter().any(|given| given == name) {
+            bail!("{name} needs the features of several layers: arrays x_train_layer* and x_test_layer* in the file");
+        }
+        if !args.quiet {
+            eprintln!("note: {name} is left out, because the file has no arrays x_train_layer*");
+        }
+    }
+    Ok(fit)
+}
+
+/// The projection from a file, if one was given: its numbers and its rows.
+fn projection(args: &Args, dataset: &Dataset) -> Result<Option<(Vec<f32>, usize)>> {
+    let Some(path) = &args.projection else { return Ok(None) };
+    let (values, rows, dim) = formats::read_npy(path)?.into_features().with_context(|| path.display().to_string())?;
+    if dim != dataset.dim {
+        bail!("{} is {rows} x {dim}, but the data has {} features", path.display(), dataset.dim);
+    }
+    Ok(Some((values, rows)))
+}
+
+/// A method's name, its width, and the bytes that it needs for a cap.
+type Need<'a> = (&'a str, usize, Box<dyn Fn(usize) -> usize + 'a>);
+
+/// What the methods are going to be told, and the feature maps that they share.
+struct Plan<'a> {
+    args: &'a Args,
+    truncation: Option<Truncation>,
+    /// A projection from a file, for the lift that the user named.
+    projection: Option<(Vec<f32>, usize)>,
+    /// Maps by name and dimension, made when they are first needed.
+    maps: BTreeMap<(String, usize), Arc<dyn FeatureMap>>,
+}
+
+impl Plan<'_> {
+    /// The lift of a method, which keeps nothing if `keep` is false: good enough to check settings and sizes.
+    fn spec(&self, name: &str, dim: usize, keep: bool) -> Result<LiftSpec> {
+        let rows = lift::find(name)?.projection;
+        let given = self.projection.as_ref().filter(|_| name == self.args.lift);
+        let width = match given {
+            Some((_, count)) => rows.width(dim, *count),
+            None => self.args.width,
+        };
+        Ok(LiftSpec {
+            dim,
+            width,
+            seed: self.args.lift_seed,
+            keep: keep && !self.args.regenerate,
+            projection: given.filter(|_| keep).map(|(values, _)| values.clone()),
+            gamma: self.args.gamma,
+        })
+    }
+
+    fn told(&self, method: &Method, lift: Arc<dyn FeatureMap>, max_rank: usize, seed: Option<u32>) -> MethodOptions {
+        let args = self.args;
+        MethodOptions {
+            lift,
+            truncation: self.truncation,
+            max_rank,
+            // Alone, a method that does not cut says itself that it has no schedule; among others it is simply late.
+            schedule: match args.schedule {
+                ScheduleArg::Paper if args.method.len() == 1 || method.cuts => Schedule::Paper,
+                _ => Schedule::Late,
+            },
+            seed: seed.unwrap_or(0).into(),
+            settings: args.settings.iter().filter(|(name, _)| method.knows(name)).cloned().collect(),
+        }
+    }
+
+    /// Options for a run, with the lift in memory.
+    fn options(&mut self, method: &Method, dim: usize, max_rank: usize, seed: Option<u32>) -> Result<MethodOptions> {
+        let name = method.input.lift(&self.args.lift).to_owned();
+        let key = (name, dim);
+        if !self.maps.contains_key(&key) {
+            let map = lift::build(&key.0, self.spec(&key.0, dim, true)?)?;
+            self.maps.insert(key.clone(), map);
+        }
+        Ok(self.told(method, self.maps[&key].clone(), max_rank, seed))
+    }
+
+    /// What is recorded about a lift.
+    fn facts(&self, lift: &dyn FeatureMap) -> LiftFacts {
+        let from_file = self.projection.is_some() && lift.name() == self.args.lift;
+        let projects = lift::find(lift.name()).is_ok_and(|entry| entry.projection != Rows::None);
+        LiftFacts {
+            name: lift.name().to_owned(),
+            width: lift.width(),
+            seed: (projects && !from_file).then_some(self.args.lift_seed),
+        }
+    }
+
+    /// Checks settings and memory before any is taken, and finds the cap that a budget in bytes leaves.
+    fn max_rank<'d>(
+        &self,
+        methods: &[&Method],
+        data_of: &dyn Fn(&Method) -> &'d Dataset,
+        sizes: &StreamSizes,
+    ) -> Result<usize> {
+        let args = self.args;
+        let default = args.max_rank.unwrap_or(10_000);
+        let mut needs: Vec<Need<'_>> = Vec::new();
+        for &method in methods {
+            let dim = data_of(method).dim;
+            let name = method.input.lift(&args.lift);
+            let probe = lift::build(name, self.spec(name, dim, false)?)?;
+            method.build(&self.told(method, probe.clone(), default, None))?;
+            let rows = lift::find(name)?.projection.count(dim, probe.width());
+            let kept = if args.regenerate { 0 } else { rows.saturating_mul(4 * dim) };
+            let (width, options) = (probe.width(), self.told(method, probe, default, None));
+            let sizes = *sizes;
+            let need = move |max_rank: usize| {
+                let learner = method.build(&MethodOptions { max_rank: max_rank.max(1), ..options.clone() });
+                learner.map_or(usize::MAX, |learner| learner.peak_bytes(&sizes).saturating_add(kept))
+            };
+            needs.push((method.name, width, Box::new(need)));
+        }
+        // One cap for all methods, so that they can be compared: the smallest that a budget in bytes leaves to any.
+        let max_rank = match args.memory {
+            Some(budget) => {
+                let caps = needs.iter().map(|(_, width, need)| memory::largest_cap(*width, budget, need));
+                caps.min().unwrap_or(default).max(1)
+            }
+            None => default,
+        };
+        let available = system::available_memory().map_or(usize::MAX, |bytes| bytes as usize);
+        for (name, width, need) in &needs {
+            memory::preflight(name, *width, max_rank, available.min(args.memory.unwrap_or(usize::MAX)), need)?;
+        }
+        Ok(max_rank)
+    }
 }
 
 /// The truncation that was asked for, if any of the methods can use one.
@@ -295,98 +455,6 @@ fn orders(args: &Args, dataset: &Dataset) -> Result<Vec<(Option<u32>, Vec<usize>
     Ok(vec![(None, order)])
 }
 
-fn options(
-    args: &Args,
-    lift: Arc<dyn FeatureMap>,
-    truncation: Option<Truncation>,
-    max_rank: usize,
-    method: &Method,
-) -> MethodOptions {
-    let alone = args.method.len() == 1;
-    MethodOptions {
-        lift,
-        truncation,
-        max_rank,
-        // Alone, a method that does not cut says itself that it has no schedule; among others it is simply late.
-        schedule: match args.schedule {
-            ScheduleArg::Paper if alone || method.cuts => Schedule::Paper,
-            _ => Schedule::Late,
-        },
-        settings: args.settings.iter().filter(|(name, _)| method.knows(name)).cloned().collect(),
-    }
-}
-
-/// Checks settings and memory, then makes the feature map.
-fn prepare(
-    args: &Args,
-    dataset: &Dataset,
-    methods: &[&Method],
-    truncation: Option<Truncation>,
-    largest_task: usize,
-) -> Result<(usize, Arc<dyn FeatureMap>)> {
-    let projection = match &args.projection {
-        None => None,
-        Some(path) => {
-            let (rows, width, dim) =
-                formats::read_npy(path)?.into_features().with_context(|| path.display().to_string())?;
-            if dim != dataset.dim {
-                bail!("{} is {width} x {dim}, but the data has {} features", path.display(), dataset.dim);
-            }
-            Some((rows, width))
-        }
-    };
-    let entry = lift::find(&args.lift)?;
-    let width = match &projection {
-        Some((_, width)) => *width,
-        None if entry.projects => args.width,
-        None => dataset.dim,
-    };
-    let kept = entry.projects && !args.regenerate;
-    let lift_bytes = if kept { width.saturating_mul(4 * dataset.dim) } else { 0 };
-    let spec = LiftSpec {
-        dim: dataset.dim,
-        width,
-        seed: args.lift_seed,
-        keep: kept,
-        projection: projection.map(|(rows, _)| rows),
-    };
-    // A map that keeps nothing lets the settings be checked before memory is taken.
-    let probe = lift::build(&args.lift, LiftSpec { keep: false, projection: None, ..spec })?;
-    let mut plans = Vec::new();
-    for method in methods {
-        let cap = args.max_rank.unwrap_or(10_000);
-        let config = method.configure(&options(args, probe.clone(), truncation, cap, method))?;
-        let MethodConfig::LoRanPac(config) = config else { continue };
-        let paper = config.schedule == Schedule::Paper;
-        let chunk = config.chunk.min(largest_task);
-        let most = dataset.train.len().min(width);
-        let step = if paper { largest_task } else { chunk };
-        let (classes, lift) = (dataset.classes.len(), lift_bytes);
-        plans.push(move |max_rank: usize| {
-            let rank = most.min(Plan::peak_rank(max_rank, config.chunk, step));
-            let compresses = most > memory::with_slack(max_rank, config.chunk);
-            let full_eigen = memory::needs_full_eigen(config.filter, paper, compresses);
-            Plan { width, rank, classes, chunk, lift, keep_null: config.drop == 0.0, full_eigen }
-        });
-    }
-    // One cap for all methods, so that they can be compared: the smallest that a budget in bytes leaves to any.
-    let fitting = |budget: usize| {
-        let cap = |plan: &dyn Fn(usize) -> Plan| {
-            if plan(width).estimate().peak() <= budget { width } else { plan(width).largest_rank(budget) }
-        };
-        plans.iter().map(|plan| cap(plan)).min().unwrap_or(width)
-    };
-    let max_rank = match args.memory {
-        Some(budget) => fitting(budget).max(1),
-        None => args.max_rank.unwrap_or(10_000),
-    };
-    let available = system::available_memory().map_or(usize::MAX, |bytes| bytes as usize);
-    for plan in &plans {
-        plan(max_rank).preflight(available.min(args.memory.unwrap_or(usize::MAX)))?;
-    }
-    Ok((max_rank, lift::build(&args.lift, spec)?))
-}
-
 /// Tables for people: each run task by task, then all runs side by side, best first.
 fn tables(runs: &[Run]) -> String {
     let mut text = String::new();
@@ -394,21 +462,19 @@ fn tables(runs: &[Run]) -> String {
         text.push_str(&task_table(run));
         text.push('\n');
     }
-    let mut sorted: Vec<&Run> = runs.iter().collect();
-    sorted.sort_by(|a, b| b.final_accuracy.unwrap_or(0.0).total_cmp(&a.final_accuracy.unwrap_or(0.0)));
-    let rows: Vec<Vec<String>> = sorted.iter().map(|run| summary_row(run)).collect();
+    let rows: Vec<Vec<String>> = report::by_method(runs).iter().map(summary_row).collect();
     let header = [
         "method",
-        "seed",
         "final %",
         "total %",
         "samples %",
         "forgetting",
         "train MSE",
-        "learn",
-        "weights",
-        "eval",
-        "state",
+        "learn s",
+        "weights s",
+        "eval s",
+        "model",
+        "kind",
     ];
     text.push_str(&table::render(&header, &rows));
     if let Some(run) = runs.first() {
@@ -423,7 +489,7 @@ fn tables(runs: &[Run]) -> String {
             run.tasks.len()
         ));
         if let Some(peak) = runs.iter().filter_map(|run| run.peak_rss_bytes).max() {
-            text.push_str(&format!("peak memory of the process: {}\n", memory::human_bytes(peak as usize)));
+            text.push_str(&format!("peak memory of the process: {}\n", human_bytes(peak as usize)));
         }
     }
     text
@@ -448,36 +514,49 @@ fn task_table(run: &Run) -> String {
                 table::number(run.accuracy_matrix.get(t, t), 2),
                 table::number(task.accuracy_samples, 2),
                 table::number(task.train_mse, 4),
+                task.drift.map_or("-".to_owned(), |drift| format!("{drift:.1e}")),
                 table::seconds(task.learn_seconds),
                 task.weights_seconds.map_or("-".to_owned(), table::seconds),
             ]
         })
         .collect();
-    let header =
-        ["task", "classes", "samples", "basis", "kept", "new task %", "all so far %", "train MSE", "learn", "weights"];
+    let header = [
+        "task",
+        "classes",
+        "samples",
+        "basis",
+        "kept",
+        "new task %",
+        "all so far %",
+        "train MSE",
+        "drift",
+        "learn",
+        "weights",
+    ];
     table::render(&header, &rows)
 }
 
-fn summary_row(run: &Run) -> Vec<String> {
-    let sum = |f: fn(&loranpac_eval::run::TaskRecord) -> f64| table::seconds(run.tasks.iter().map(f).sum());
+fn summary_row(method: &MethodSummary<'_>) -> Vec<String> {
+    let digits = |value: f64| if value < 10.0 { 2 } else { 1 };
+    let seconds = |values: Vec<f64>| mean_and_spread(&values, digits(values.iter().copied().fold(0.0, f64::max)));
     vec![
-        run.method.clone(),
-        run.seed.map_or("file".to_owned(), |s| s.to_string()),
-        table::number(run.final_accuracy, 2),
-        table::number(run.total_accuracy, 2),
-        table::number(run.final_accuracy_samples, 2),
-        table::number(run.forgetting, 2),
-        table::number(run.tasks.last().and_then(|t| t.train_mse), 4),
-        sum(|t| t.learn_seconds),
-        sum(|t| t.weights_seconds.unwrap_or(0.0)),
-        sum(|t| t.eval_seconds.unwrap_or(0.0)),
-        memory::human_bytes(run.state_bytes),
+        method.name.to_owned(),
+        mean_and_spread(&method.column(|run| run.final_accuracy), 2),
+        mean_and_spread(&method.column(|run| run.total_accuracy), 2),
+        mean_and_spread(&method.column(|run| run.final_accuracy_samples), 2),
+        mean_and_spread(&method.column(|run| run.forgetting), 2),
+        mean_and_spread(&method.column(|run| run.tasks.last().and_then(|t| t.train_mse)), 4),
+        seconds(method.total(|task| Some(task.learn_seconds))),
+        seconds(method.total(|task| task.weights_seconds)),
+        seconds(method.total(|task| task.eval_seconds)),
+        human_bytes(method.state_bytes()),
+        method.kind().to_owned(),
     ]
 }
 
 fn method_help() -> String {
     let list: Vec<String> = METHODS.iter().map(|m| format!("{} ({})", m.name, m.summary)).collect();
-    format!("Methods, separated by commas: {}", list.join("; "))
+    format!("Methods, separated by commas, or `all`: {}", list.join("; "))
 }
 
 fn lift_help() -> String {

@@ -95,6 +95,47 @@ fn run_writes_one_object_with_a_run_per_method_and_seed() {
 }
 
 #[test]
+fn all_methods_come_in_one_table_with_what_kind_they_are() {
+    let folder = data();
+    let path = folder.path().to_str().unwrap();
+    let arguments = ["run", "--data", path, "--inc", "2", "--width", "60", "--seed", "1993,1994", "--method", "all"];
+    let output = loranpac(&arguments);
+    let note = String::from_utf8(output.stderr.clone()).unwrap();
+    assert!(note.contains("layup is left out"), "{note}");
+    let text = stdout(&output);
+    let rows: Vec<&str> = text.lines().skip(2).take_while(|line| !line.is_empty()).collect();
+    let methods = loranpac::registry::METHODS.iter().filter(|method| method.name != "layup");
+    assert_eq!(rows.len(), methods.clone().count(), "{text}");
+    for method in methods {
+        let row = rows.iter().find(|row| row.split_whitespace().next() == Some(method.name)).unwrap();
+        assert_eq!(row.contains("exemplar-free"), method.exemplar_free, "{row}");
+        assert_eq!(row.contains("joint, keeps"), !method.continual, "{row}");
+        assert!(row.contains('\u{b1}'), "mean and spread over the seeds: {row}");
+    }
+    let finals: Vec<f64> = rows.iter().map(|row| row.split_whitespace().nth(1).unwrap().parse().unwrap()).collect();
+    assert!(finals.is_sorted_by(|a, b| a >= b), "best first: {finals:?}");
+}
+
+#[test]
+fn layup_takes_the_layers_that_the_file_has() {
+    let folder = data();
+    let path = folder.path().to_str().unwrap();
+    let arguments = ["run", "--data", path, "--inc", "2", "--method", "layup", "--json", "-"];
+    refused(&arguments, &["layup", "x_train_layer*"]);
+    for (half, rows) in [("train", 72), ("test", 24)] {
+        let values = (0..rows * 3).flat_map(|i| (((i * 37) % 11) as f32).to_le_bytes()).collect();
+        npy(&folder.path().join(format!("x_{half}_layer3.npy")), "<f4", &format!("({rows}, 3)"), values);
+    }
+    let run = &json(&arguments)["runs"][0];
+    assert_eq!(run["dataset"]["dim"], 8, "five features and three of the layer");
+    assert!(run["final_accuracy"].as_f64().unwrap() > 90.0);
+    npy(&folder.path().join("x_test_layer3.npy"), "<f4", "(24, 2)", vec![0; 24 * 2 * 4]);
+    refused(&arguments, &["x_train_layer3 (3 features)", "x_test_layer3 (2 features)"]);
+    npy(&folder.path().join("x_test_layer3.npy"), "<f4", "(23, 3)", vec![0; 23 * 3 * 4]);
+    refused(&arguments, &["x_test_layer3", "(24,)"]);
+}
+
+#[test]
 fn the_paper_schedule_a_projection_file_and_an_order_file_are_taken() {
     let folder = data();
     let path = folder.path().to_str().unwrap();

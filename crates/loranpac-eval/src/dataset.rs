@@ -1,13 +1,13 @@
 //! A data set in memory: features and labels, training and test, with classes numbered by their sorted labels.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use loranpac::{Features, Label};
 
 use crate::error::{ArrayProblem, Error};
-use crate::formats::{self, Arrays};
+use crate::formats::{self, Array, Arrays};
 
 /// Training or test samples.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +18,8 @@ pub struct Part {
     pub y: Vec<usize>,
     /// Domain of each sample, for domain-incremental streams.
     pub domain: Option<Vec<Label>>,
+    /// Features of further layers of the encoder, by the name of the layer: (features per sample, one row per sample).
+    pub layers: BTreeMap<String, (usize, Vec<f32>)>,
 }
 
 /// Features and labels of one data set.
@@ -37,13 +39,14 @@ pub struct Dataset {
 
 impl Dataset {
     /// Reads a feature file with `x_train`, `y_train`, `x_test`, `y_test` and, if there are any, `domain_train` and
-    /// `domain_test`.
+    /// `domain_test`, and `x_train_layer*` with `x_test_layer*`.
     pub fn open(path: &Path) -> Result<Dataset, Error> {
         const NAMES: [&str; 6] = ["x_train", "y_train", "x_test", "y_test", "domain_train", "domain_test"];
+        const LAYERS: [&str; 2] = ["x_train_layer", "x_test_layer"];
         let found = RefCell::new(BTreeSet::new());
         let mut arrays = formats::open(path, &|name| {
             found.borrow_mut().insert(name.to_owned());
-            NAMES.contains(&name)
+            NAMES.contains(&name) || LAYERS.iter().any(|layer| name.starts_with(layer))
         })?;
         let found = found.into_inner().into_iter().collect::<Vec<_>>().join(", ");
         let (train, train_labels, dim) = part(path, &mut arrays, &found, "train")?;
@@ -52,6 +55,15 @@ impl Dataset {
             let expected = format!("(samples, {dim}), as x_train,");
             let problem = ArrayProblem::Shape { found: vec![test_labels.len(), test_dim], expected };
             return Err(Error::Array { path: path.to_owned(), array: "x_test".to_owned(), problem });
+        }
+        let same = |(name, (dim, _)): (&String, &(usize, Vec<f32>))| test.layers.get(name).is_some_and(|t| t.0 == *dim);
+        if train.layers.len() != test.layers.len() || !train.layers.iter().all(same) {
+            let names = |part: &Part, half: &str| {
+                let name = |(layer, (dim, _)): (&String, &(usize, _))| format!("x_{half}_{layer} ({dim} features)");
+                part.layers.iter().map(name).collect::<Vec<_>>().join(", ")
+            };
+            let (path, train, test) = (path.display(), names(&train, "train"), names(&test, "test"));
+            return Err(Error::Experiment(format!("{path}: layers differ between [{train}] and [{test}]")));
         }
         let name = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
         Ok(Dataset::new(name, dim, (train, train_labels), (test, test_labels)))
@@ -80,7 +92,28 @@ impl Dataset {
             .collect();
         let (x, y) = self.train.gather(&keep, self.dim);
         let domain = self.train.domain.as_ref().map(|d| keep.iter().map(|&row| d[row].clone()).collect());
-        self.train = Part { x, y, domain };
+        let layer = |(name, (dim, x)): (&String, &(usize, Vec<f32>))| (name.clone(), (*dim, rows_of(x, &keep, *dim)));
+        let layers = self.train.layers.iter().map(layer).collect();
+        self.train = Part { x, y, domain, layers };
+    }
+
+    /// The same samples with the features of all layers one after the other, the last layer's (`x_train`) at the end.
+    /// None if the file has no layers.
+    pub fn with_layers(&self) -> Option<Dataset> {
+        if self.train.layers.is_empty() {
+            return None;
+        }
+        let dim = self.dim + self.train.layers.values().map(|(dim, _)| dim).sum::<usize>();
+        let stack = |part: &Part| {
+            let mut x = Vec::with_capacity(part.len() * dim);
+            for row in 0..part.len() {
+                part.layers.values().for_each(|(dim, layer)| x.extend_from_slice(&layer[row * dim..(row + 1) * dim]));
+                x.extend_from_slice(&part.x[row * self.dim..(row + 1) * self.dim]);
+            }
+            Part { x, y: part.y.clone(), domain: part.domain.clone(), layers: BTreeMap::new() }
+        };
+        let (train, test) = (stack(&self.train), stack(&self.test));
+        Some(Dataset { name: self.name.clone(), dim, classes: self.classes.clone(), train, test })
     }
 
     /// Labels by class index.
@@ -102,9 +135,7 @@ impl Part {
 
     /// Copies some rows.
     pub fn gather(&self, rows: &[usize], dim: usize) -> (Vec<f32>, Vec<usize>) {
-        let mut x = Vec::with_capacity(rows.len() * dim);
-        rows.iter().for_each(|&row| x.extend_from_slice(&self.x[row * dim..(row + 1) * dim]));
-        (x, rows.iter().map(|&row| self.y[row]).collect())
+        (rows_of(&self.x, rows, dim), rows.iter().map(|&row| self.y[row]).collect())
     }
 
     /// All samples.
@@ -113,27 +144,37 @@ impl Part {
     }
 }
 
+fn rows_of(x: &[f32], rows: &[usize], dim: usize) -> Vec<f32> {
+    let mut chosen = Vec::with_capacity(rows.len() * dim);
+    rows.iter().for_each(|&row| chosen.extend_from_slice(&x[row * dim..(row + 1) * dim]));
+    chosen
+}
+
 /// Features, labels and domains of the training or the test half.
 fn part(path: &Path, arrays: &mut Arrays, found: &str, half: &str) -> Result<(Part, Vec<Label>, usize), Error> {
     let refuse = |array: String, problem| Error::Array { path: path.to_owned(), array, problem };
-    let mut take = |name: String| {
-        arrays.remove(&name).ok_or_else(|| Error::MissingArray {
+    let mut take = |name: &str| {
+        arrays.remove(name).ok_or_else(|| Error::MissingArray {
             path: path.to_owned(),
-            array: name.clone(),
+            array: name.to_owned(),
             found: if found.is_empty() { "none at all".to_owned() } else { found.to_owned() },
         })
     };
+    let features = |array: Array, name: &str| {
+        let (x, rows, dim) = array.into_features().map_err(|p| refuse(name.to_owned(), p))?;
+        if dim == 0 || rows == 0 {
+            let expected = "at least one sample with one feature".to_owned();
+            return Err(refuse(name.to_owned(), ArrayProblem::Shape { found: vec![rows, dim], expected }));
+        }
+        if let Some(at) = x.iter().position(|v| !v.is_finite()) {
+            return Err(loranpac::Error::NotFinite { row: at / dim, column: at % dim, value: x[at] })
+                .map_err(|e| Error::Experiment(format!("{}: array {name}: {e}", path.display())));
+        }
+        Ok((x, rows, dim))
+    };
     let (x_name, y_name, domain_name) = (format!("x_{half}"), format!("y_{half}"), format!("domain_{half}"));
-    let (x, rows, dim) = take(x_name.clone())?.into_features().map_err(|p| refuse(x_name.clone(), p))?;
-    if dim == 0 || rows == 0 {
-        let expected = "at least one sample with one feature".to_owned();
-        return Err(refuse(x_name, ArrayProblem::Shape { found: vec![rows, dim], expected }));
-    }
-    if let Some(at) = x.iter().position(|v| !v.is_finite()) {
-        return Err(loranpac::Error::NotFinite { row: at / dim, column: at % dim, value: x[at] })
-            .map_err(|e| Error::Experiment(format!("{}: array {x_name}: {e}", path.display())));
-    }
-    let labels = take(y_name.clone())?.into_labels().map_err(|p| refuse(y_name.clone(), p))?;
+    let (x, rows, dim) = features(take(&x_name)?, &x_name)?;
+    let labels = take(&y_name)?.into_labels().map_err(|p| refuse(y_name.clone(), p))?;
     let same_length = |name: &str, length: usize| {
         let expected = format!("({rows},), one per row of {x_name},");
         if length == rows {
@@ -151,5 +192,14 @@ fn part(path: &Path, arrays: &mut Arrays, found: &str, half: &str) -> Result<(Pa
             Some(domain)
         }
     };
-    Ok((Part { x, y: Vec::new(), domain }, labels, dim))
+    let mut layers = BTreeMap::new();
+    let prefix = format!("{x_name}_layer");
+    let names: Vec<String> = arrays.keys().filter(|name| name.starts_with(&prefix)).cloned().collect();
+    for name in names {
+        let Some(array) = arrays.remove(&name) else { continue };
+        let (x, count, dim) = features(array, &name)?;
+        same_length(&name, count)?;
+        layers.insert(name[x_name.len() + 1..].to_owned(), (dim, x));
+    }
+    Ok((Part { x, y: Vec::new(), domain, layers }, labels, dim))
 }

@@ -2,8 +2,10 @@
 
 use std::fmt::Write;
 
+use loranpac::memory::human_bytes;
+
 use crate::metrics::mean;
-use crate::run::Run;
+use crate::run::{Run, TaskRecord};
 
 /// Mean and sample standard deviation, as text.
 pub fn mean_and_spread(values: &[f64], digits: usize) -> String {
@@ -26,32 +28,70 @@ pub fn methods(runs: &[Run]) -> Vec<&str> {
     names
 }
 
+/// What all runs of one method, over the seeds, come to.
+pub struct MethodSummary<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its runs, one per seed.
+    pub runs: Vec<&'a Run>,
+}
+
+impl MethodSummary<'_> {
+    /// A number of every run that has it.
+    pub fn column(&self, f: impl Fn(&Run) -> Option<f64>) -> Vec<f64> {
+        self.runs.iter().filter_map(|run| f(run)).collect()
+    }
+
+    /// A number of every task, added up for every run.
+    pub fn total(&self, f: impl Fn(&TaskRecord) -> Option<f64>) -> Vec<f64> {
+        self.runs.iter().map(|run| run.tasks.iter().filter_map(&f).sum()).collect()
+    }
+
+    /// Bytes that the model holds at the end, at most.
+    pub fn state_bytes(&self) -> usize {
+        self.runs.iter().map(|run| run.state_bytes).max().unwrap_or(0)
+    }
+
+    /// What kind of method it is, in words.
+    pub fn kind(&self) -> &'static str {
+        match self.runs.first().map(|run| (run.continual, run.exemplar_free)) {
+            Some((true, true)) => "continual, exemplar-free",
+            Some((true, false)) => "continual, keeps samples",
+            _ => "joint, keeps samples",
+        }
+    }
+}
+
+/// The methods with their runs, best final accuracy first.
+pub fn by_method(runs: &[Run]) -> Vec<MethodSummary<'_>> {
+    let of = |name| runs.iter().filter(|run| run.method == name).collect();
+    let mut all: Vec<_> = methods(runs).into_iter().map(|name| MethodSummary { name, runs: of(name) }).collect();
+    let accuracy = |summary: &MethodSummary<'_>| mean(&summary.column(|run| run.final_accuracy)).unwrap_or(0.0);
+    all.sort_by(|a, b| accuracy(b).total_cmp(&accuracy(a)));
+    all
+}
+
 /// One row per method, over all seeds, best first.
 pub fn markdown(runs: &[Run]) -> String {
     let mut text = String::from(
-        "| method | runs | final % | total % | all samples % | forgetting | learn s | weights s | eval s |\n\
-         |---|---|---|---|---|---|---|---|---|\n",
+        "| method | runs | final % | total % | all samples % | forgetting | learn s | weights s | eval s | model | kind |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|\n",
     );
-    let mut names = methods(runs);
-    let of = |name: &str| runs.iter().filter(|run| run.method == name).collect::<Vec<_>>();
-    let column = |name: &str, f: &dyn Fn(&Run) -> Option<f64>| of(name).into_iter().filter_map(f).collect::<Vec<_>>();
-    let accuracy = |name: &str| mean(&column(name, &|run| run.final_accuracy)).unwrap_or(0.0);
-    names.sort_by(|a, b| accuracy(b).total_cmp(&accuracy(a)));
-    for name in names {
-        let seconds = |f: fn(&crate::run::TaskRecord) -> Option<f64>| {
-            mean_and_spread(&column(name, &|run| Some(run.tasks.iter().filter_map(f).sum())), 1)
-        };
+    for method in by_method(runs) {
         let _ = writeln!(
             text,
-            "| {name} | {} | {} | {} | {} | {} | {} | {} | {} |",
-            of(name).len(),
-            mean_and_spread(&column(name, &|run| run.final_accuracy), 2),
-            mean_and_spread(&column(name, &|run| run.total_accuracy), 2),
-            mean_and_spread(&column(name, &|run| run.final_accuracy_samples), 2),
-            mean_and_spread(&column(name, &|run| run.forgetting), 2),
-            seconds(|task| Some(task.learn_seconds)),
-            seconds(|task| task.weights_seconds),
-            seconds(|task| task.eval_seconds),
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            method.name,
+            method.runs.len(),
+            mean_and_spread(&method.column(|run| run.final_accuracy), 2),
+            mean_and_spread(&method.column(|run| run.total_accuracy), 2),
+            mean_and_spread(&method.column(|run| run.final_accuracy_samples), 2),
+            mean_and_spread(&method.column(|run| run.forgetting), 2),
+            mean_and_spread(&method.total(|task| Some(task.learn_seconds)), 1),
+            mean_and_spread(&method.total(|task| task.weights_seconds), 1),
+            mean_and_spread(&method.total(|task| task.eval_seconds), 1),
+            human_bytes(method.state_bytes()),
+            method.kind(),
         );
     }
     text
@@ -126,12 +166,18 @@ pub fn accuracy_svg(runs: &[Run], title: &str) -> String {
     for i in 1..ends.len() {
         ends[i].1 = ends[i].1.max(ends[i - 1].1 + 17.0);
     }
+    let mut lowest_place = top + height + 44.0;
+    for (_, place) in ends.iter_mut().rev() {
+        *place = place.min(lowest_place);
+        lowest_place = *place - 17.0;
+    }
     for (index, (name, points)) in curves.iter().enumerate() {
         let colour = COLOURS[index % COLOURS.len()];
+        let dash = ["", " stroke-dasharray=\"6 4\"", " stroke-dasharray=\"2 3\""][index / COLOURS.len() % 3];
         let path: Vec<String> = points.iter().map(|&(c, a)| format!("{:.1},{:.1}", x(c), y(a))).collect();
         let _ = writeln!(
             svg,
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2.5\" stroke-linejoin=\"round\"/>",
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2.5\" stroke-linejoin=\"round\"{dash}/>",
             path.join(" ")
         );
         if points.len() <= 30 {

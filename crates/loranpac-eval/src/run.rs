@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use loranpac::registry::{Method, MethodConfig, MethodOptions};
+use loranpac::registry::{Method, MethodOptions};
 use loranpac::{Certificate, Features, Learner};
 use serde::Serialize;
 
@@ -30,6 +30,10 @@ pub enum Evaluation {
 pub struct Run {
     /// Method name.
     pub method: String,
+    /// Whether it learns task by task; otherwise it is a reference that sees everything at once.
+    pub continual: bool,
+    /// Whether it keeps no samples.
+    pub exemplar_free: bool,
     /// Seed of the class order.
     pub seed: Option<u32>,
     /// Everything that was chosen.
@@ -66,7 +70,7 @@ pub struct RunConfig {
     /// Lift, for methods that have one.
     pub lift: Option<LiftFacts>,
     /// The method's own settings.
-    pub method: MethodConfig,
+    pub method: serde_json::Value,
     /// When it was evaluated.
     pub eval: Evaluation,
     /// Threads.
@@ -128,6 +132,8 @@ pub struct TaskRecord {
     pub train_mse_upper: Option<f64>,
     /// The paper's quantities.
     pub certificate: Option<Certificate>,
+    /// How far a recursively updated inverse has drifted.
+    pub drift: Option<f64>,
 }
 
 /// Where a run stands, for progress displays.
@@ -168,7 +174,6 @@ pub struct Experiment<'a> {
 impl Experiment<'_> {
     /// Runs it. `watch` is called after every task.
     pub fn run(&self, dataset: &Dataset, watch: &mut dyn FnMut(Progress<'_>)) -> Result<Run, Error> {
-        let method = self.method.configure(&self.options)?;
         let mut learner = self.method.build(&self.options)?;
         let mut matrix = AccuracyMatrix::new(self.tasks.len());
         let mut records: Vec<TaskRecord> = Vec::with_capacity(self.tasks.len());
@@ -181,7 +186,9 @@ impl Experiment<'_> {
             let learn_seconds = clock.elapsed().as_secs_f64();
             drop(x);
             let mut times = None;
-            if self.eval == Evaluation::Every || t + 1 == self.tasks.len() {
+            // A method that is not continual would start from scratch every time: it is a reference for the end.
+            let every = self.eval == Evaluation::Every && self.method.continual;
+            if every || t + 1 == self.tasks.len() {
                 let clock = Instant::now();
                 learner.prepare()?;
                 let weights_seconds = clock.elapsed().as_secs_f64();
@@ -203,6 +210,7 @@ impl Experiment<'_> {
                 train_mse: summary.train_mse,
                 train_mse_upper: summary.train_mse_upper,
                 certificate: summary.certificate,
+                drift: summary.drift,
             });
             let share = costs[t] / costs.last().copied().unwrap_or(1.0);
             let record = &records[t];
@@ -211,12 +219,14 @@ impl Experiment<'_> {
         let incremental: Vec<f64> = records.iter().filter_map(|r| r.accuracy_samples).collect();
         Ok(Run {
             method: self.method.name.to_owned(),
+            continual: self.method.continual,
+            exemplar_free: self.method.exemplar_free,
             seed: self.seed,
             config: RunConfig {
                 scenario: self.scenario,
                 per_class: self.per_class,
                 lift: self.lift.clone(),
-                method,
+                method: learner.settings(),
                 eval: self.eval,
                 threads: self.threads,
                 version: env!("CARGO_PKG_VERSION"),
@@ -231,7 +241,7 @@ impl Experiment<'_> {
             final_accuracy: matrix.final_accuracy(),
             total_accuracy: matrix.total_accuracy(),
             final_accuracy_samples: records.last().and_then(|r| r.accuracy_samples),
-            average_incremental_accuracy: mean(&incremental).filter(|_| self.eval == Evaluation::Every),
+            average_incremental_accuracy: mean(&incremental).filter(|_| incremental.len() == records.len()),
             forgetting: matrix.forgetting(),
             accuracy_matrix: matrix,
             tasks: records,

@@ -23,12 +23,12 @@ fn clinc(per_class: usize) -> Option<Dataset> {
 }
 
 fn run(data: &Dataset, method: &str, schedule: Schedule, truncation: Option<Truncation>) -> Run {
-    let lift = lift::build("relu-random", LiftSpec { dim: 384, width: 2000, seed: 0, keep: true, projection: None });
+    let lift = lift::build("relu-random", LiftSpec::new(384, 2000));
     let scenario = Scenario::Class { base: 0, increment: 50 };
     let tasks = stream::tasks(data, scenario, &stream::class_order(data, 1993)).unwrap();
     let experiment = Experiment {
         method: registry::find(method).unwrap(),
-        options: MethodOptions { lift: lift.unwrap(), truncation, max_rank: 10_000, schedule, settings: Vec::new() },
+        options: MethodOptions { truncation, schedule, ..MethodOptions::new(lift.unwrap()) },
         lift: None,
         scenario,
         tasks: &tasks,

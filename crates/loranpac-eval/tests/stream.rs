@@ -54,8 +54,7 @@ fn an_order_must_name_every_class_once() {
 
 fn run(method: &str, eval: Evaluation, increment: usize) -> Run {
     let data = digits();
-    let lift =
-        lift::build("relu-random", LiftSpec { dim: 64, width: 800, seed: 0, keep: true, projection: None }).unwrap();
+    let lift = lift::build("relu-random", LiftSpec::new(64, 800)).unwrap();
     let scenario = Scenario::Class { base: 0, increment };
     let tasks = stream::tasks(&data, scenario, &stream::class_order(&data, 1993)).unwrap();
     let experiment = Experiment {

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
-use loranpac::lift::{FeatureMap, Projection, Random};
+use loranpac::lift::{Activation, FeatureMap, Projection, Random};
 use loranpac::{Basis, Config, Features, Filter, Gram, Label, Learner, LoRanPac, Ridge, Statistics};
 
 fn main() {
@@ -30,7 +30,7 @@ fn main() {
     println!("{:44}{:>10}{:>10.1}{:>8.0}%", "GEMM 3000 x 3000 x 3000, f32, best of 7", "", peak / 1e9, 100.0);
 
     let (e, r, m, d, c) = (width as f64, rank as f64, task as f64, dim as f64, classes as f64);
-    let lift = Random::new(Projection::from_seed(width, dim, 1, true), true);
+    let lift = Random::new(Projection::from_seed(width, dim, 1, true), Activation::Relu);
     let x = noise(dim, rank + task);
     let mut h = Mat::<f32>::zeros(width, task);
     show("lift", 2.0 * e * d * m, best(5, || lift.lift(x.as_ref().subcols(0, task), h.as_mut())));

@@ -32,7 +32,7 @@ pub struct Basis<T> {
     blocks: Vec<Vec<T>>,
 }
 
-/// `H = Q C + Qn Rn`, after Qn has become part of the basis.
+/// `H = Q C + Qn Rn`.
 pub struct Split {
     /// C: coordinates in the old basis, r x m.
     pub known: Mat<f64>,
@@ -105,10 +105,17 @@ impl<T: Scalar> Basis<T> {
     }
 
     /// Splits `h` (E x m, destroyed) into known and new, and appends the new directions.
+    pub fn absorb(&mut self, mut h: MatMut<'_, T>, norms: &[f64], drop: f64) -> Split {
+        let split = self.split(h.rb_mut(), norms, drop);
+        self.append(h.rb().subcols(0, split.new.nrows()));
+        split
+    }
+
+    /// Splits `h` (E x m) into known and new; the new directions Qn replace its first columns.
     ///
     /// `norms` are the columns' lengths. A residual of at most `drop` times that is rounding noise and adds no
     /// direction; with `drop = 0` every residual becomes one, as in a plain QR factorisation.
-    pub fn absorb(&mut self, mut h: MatMut<'_, T>, norms: &[f64], drop: f64) -> Split {
+    pub fn split(&self, mut h: MatMut<'_, T>, norms: &[f64], drop: f64) -> Split {
         assert_eq!(h.nrows(), self.width);
         let projected = self.project(h.rb());
         let mut known: Mat<f64> = transposed(projected.as_ref());
@@ -135,12 +142,11 @@ impl<T: Scalar> Basis<T> {
                 break;
             }
         }
-        self.append(qn.rb());
         Split { known, new }
     }
 
     /// Appends columns that are orthonormal to each other and to the basis.
-    fn append(&mut self, columns: MatRef<'_, T>) {
+    pub fn append(&mut self, columns: MatRef<'_, T>) {
         let mut done = 0;
         while done < columns.ncols() {
             let place = self.rank % BLOCK;

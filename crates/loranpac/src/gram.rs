@@ -7,7 +7,7 @@ use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{BlockStructure, matmul as matmul_triangular};
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
 use faer::linalg::triangular_solve::solve_upper_triangular_in_place;
-use faer::prelude::ReborrowMut;
+use faer::prelude::{ReborrowMut, Solve};
 use faer::{Accum, Mat, MatMut, MatRef, Side};
 
 use crate::error::Error;
@@ -198,6 +198,42 @@ impl Gram {
         solve_lower_triangular_in_place(l, b.as_mut().transpose_mut(), par());
         solve_upper_triangular_in_place(l.transpose(), b.as_mut().transpose_mut(), par());
         Ok(())
+    }
+
+    /// `B <- B (S + ridge I)^-1`, going on where S + ridge I is not definite to rounding: by Cholesky, or else by LU with
+    /// a second square. What comes out of a matrix that is singular to rounding is mostly noise, as from any solver.
+    pub fn solve_regardless(&mut self, b: &mut Mat<f64>, ridge: f64) -> Result<(), Error> {
+        match self.solve(b, ridge) {
+            Err(Error::NotPositiveDefinite { .. }) => {}
+            outcome => return outcome,
+        }
+        let mut a = self.to_matrix();
+        (0..self.rank()).for_each(|i| a[(i, i)] += ridge);
+        let solved = a.partial_piv_lu().solve(b.transpose()).transpose().to_owned();
+        if !solved.is_all_finite() {
+            return Err(Error::NotPositiveDefinite { rank: self.rank(), ridge });
+        }
+        *b = solved;
+        Ok(())
+    }
+
+    /// A fixed size instead of a growing one: S = 0 with `rank` directions.
+    pub fn zeros(rank: usize) -> Self {
+        let mut gram = Gram::default();
+        gram.set_diagonal(&vec![0.0; rank]);
+        gram
+    }
+
+    /// `S <- S + A A'` for A of r rows.
+    pub fn add(&mut self, a: MatRef<'_, f64>) {
+        self.grow(a, Mat::zeros(0, a.ncols()).as_ref());
+    }
+
+    /// Sum of the squares of all entries.
+    pub fn squared_norm(&self) -> f64 {
+        let s = self.view();
+        let above: f64 = (1..self.rank()).map(|j| s.col(j).subrows(0, j).squared_norm_l2()).sum();
+        2.0 * above + self.diagonal.iter().map(|v| v * v).sum::<f64>()
     }
 
     /// Ridges below this are lost in the rounding of S: `r eps max(S_ii)`.

@@ -8,7 +8,7 @@
 //! use std::sync::Arc;
 //! use loranpac::{Config, Features, Label, Learner, LoRanPac, lift};
 //!
-//! let lift = Arc::new(lift::Random::new(lift::Projection::from_seed(500, 2, 0, true), true));
+//! let lift = Arc::new(lift::Random::new(lift::Projection::from_seed(500, 2, 0, true), lift::Activation::Relu));
 //! let mut model = LoRanPac::new(lift, Config::default())?;
 //! // Classes arrive one after the other, under any labels.
 //! model.learn(Features::new(&[1.0, 0.1, 0.9, -0.1], 2)?, &[Label::from("east"), Label::from("east")])?;
@@ -46,7 +46,7 @@ pub use features::Features;
 pub use filter::{Filter, Ridge};
 pub use gram::{Eigen, Gram};
 pub use label::{Label, LabelTable};
-pub use learner::{Config, Learner, LoRanPac, Schedule, Scores, SimpleCil, Summary};
+pub use learner::{Config, Learner, LoRanPac, Schedule, Scores, SimpleCil, StreamSizes, Summary};
 pub use scalar::Scalar;
 pub use statistics::{DEFAULT_DROP, Losses, Statistics};
 pub use truncation::Truncation;

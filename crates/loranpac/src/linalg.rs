@@ -119,6 +119,17 @@ fn copy_transposed(a: MatRef<'_, f64>, b: MatMut<'_, f64>, scale: f64) {
     });
 }
 
+/// A sample of this length or less counts as zero: f32 cannot normalise it.
+const NEGLIGIBLE: f64 = 1e-30;
+
+/// The lengths of the columns.
+pub(crate) fn column_norms<T: Scalar>(h: MatRef<'_, T>) -> Vec<f64> {
+    h.par_col_iter()
+        .map(|column| column.iter().map(|v| v.to_f64() * v.to_f64()).sum::<f64>().sqrt())
+        .map(|norm| if norm < NEGLIGIBLE { 0.0 } else { norm })
+        .collect()
+}
+
 /// Converts a matrix, transposing it on the way.
 pub(crate) fn transposed<T: Scalar, U: Scalar>(a: MatRef<'_, T>) -> Mat<U> {
     let mut b = Mat::zeros(a.ncols(), a.nrows());

@@ -18,32 +18,16 @@ pub struct Plan {
     pub classes: usize,
     /// Samples lifted at a time.
     pub chunk: usize,
-    /// Bytes of the lift.
-    pub lift: usize,
     /// Whether null directions are kept (`drop = 0`), which takes slower factorisations with copies.
     pub keep_null: bool,
     /// Whether the Gram matrix is ever decomposed in full (compressions, or the `paper` schedule).
     pub full_eigen: bool,
 }
 
-/// Bytes by what they are for; [`Estimate::peak`] is their largest sum at any time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Estimate {
-    /// Q.
-    pub basis: usize,
-    /// S, N.
-    pub gram: usize,
-    /// J and W.
-    pub classes: usize,
-    /// P.
-    pub lift: usize,
-    /// One chunk of lifted samples with its coordinates, or a factorisation, whichever is larger.
-    pub work: usize,
-}
-
 impl Plan {
-    /// Adds up what this plan needs.
-    pub fn estimate(&self) -> Estimate {
+    /// Bytes at the worst moment: Q, S and N, J and W, and either one chunk of lifted samples with its coordinates or
+    /// a factorisation, whichever is larger. The lift comes on top.
+    pub fn peak(&self) -> usize {
         let Plan { width, rank, classes, chunk, .. } = *self;
         let square = product(&[8, rank, rank]);
         let copies = if self.keep_null { 3 } else { 1 };
@@ -54,33 +38,12 @@ impl Plan {
             product(&[3, 8, rank, classes]).saturating_add(ROTATIONS)
         };
         let factorise = if self.keep_null { factorise.saturating_add(square) } else { factorise };
-        Estimate {
-            basis: Basis::<f32>::bytes_for(width, rank),
-            gram: square.saturating_add(product(&[8, rank, classes + 256])),
-            classes: product(&[2, 4, width, classes]),
-            lift: self.lift,
-            work: absorb.max(factorise),
-        }
-    }
-
-    /// Refuses if the estimate is beyond `available` bytes.
-    pub fn preflight(&self, available: usize) -> Result<Estimate, Error> {
-        let estimate = self.estimate();
-        if estimate.peak() <= available {
-            return Ok(estimate);
-        }
-        let fits = self.largest_rank(available);
-        let advice = match fits {
-            0 => "reduce the width".to_owned(),
-            rank => format!("cap the basis with --max-rank {rank} or less, or reduce the width"),
-        };
-        Err(Error::Memory(format!(
-            "a model of width {} with {} directions needs about {}, but {} are available: {advice}",
-            self.width,
-            self.rank,
-            human_bytes(estimate.peak()),
-            human_bytes(available),
-        )))
+        sum(&[
+            Basis::<f32>::bytes_for(width, rank),
+            square.saturating_add(product(&[8, rank, classes.saturating_add(256)])),
+            product(&[2, 4, width, classes]),
+            absorb.max(factorise),
+        ])
     }
 
     /// The most directions that a basis capped at `cap` has at any time: it is compressed after it has outgrown its
@@ -88,32 +51,6 @@ impl Plan {
     pub fn peak_rank(cap: usize, chunk: usize, step: usize) -> usize {
         with_slack(cap, chunk).saturating_add(step)
     }
-
-    /// The largest cap `r_max` (its slack included in the estimate) that fits into `bytes`; 0 if none does.
-    pub fn largest_rank(&self, bytes: usize) -> usize {
-        let fits = |cap: usize| {
-            let rank = Plan::peak_rank(cap, self.chunk, self.chunk).min(self.width);
-            Plan { rank, full_eigen: true, ..*self }.estimate().peak() <= bytes
-        };
-        let (mut low, mut high) = (0, self.width.saturating_add(1));
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            if fits(middle) { low = middle } else { high = middle }
-        }
-        low
-    }
-}
-
-impl Estimate {
-    /// Bytes at the worst moment.
-    pub fn peak(&self) -> usize {
-        [self.basis, self.gram, self.classes, self.lift, self.work].into_iter().fold(0, usize::saturating_add)
-    }
-}
-
-/// A product that stops at the largest number instead of overflowing: plans may be absurd.
-pub(crate) fn product(factors: &[usize]) -> usize {
-    factors.iter().fold(1, |product: usize, &factor| product.saturating_mul(factor))
 }
 
 /// The rank at which a basis capped at `cap` is compressed: the slack spreads the cost over many tasks.
@@ -124,6 +61,52 @@ pub fn with_slack(cap: usize, chunk: usize) -> usize {
 /// Whether a filter ever needs the eigenvectors in full.
 pub fn needs_full_eigen(filter: Filter, paper_schedule: bool, compresses: bool) -> bool {
     compresses || (paper_schedule && matches!(filter, Filter::Hard { .. }))
+}
+
+/// The largest cap r_max up to `most` for which `needs(cap)` fits into `bytes`; 0 if none does.
+pub fn largest_cap(most: usize, bytes: usize, needs: impl Fn(usize) -> usize) -> usize {
+    if needs(most) <= bytes {
+        return most;
+    }
+    let (mut low, mut high) = (0, most.max(1));
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if needs(middle) <= bytes { low = middle } else { high = middle }
+    }
+    low
+}
+
+/// Refuses if a method needs more than the `available` bytes with its cap; `needs` tells for any cap.
+pub fn preflight(
+    method: &str,
+    width: usize,
+    cap: usize,
+    available: usize,
+    needs: impl Fn(usize) -> usize,
+) -> Result<(), Error> {
+    let needed = needs(cap);
+    if needed <= available {
+        return Ok(());
+    }
+    let advice = match largest_cap(cap.min(width), available, needs) {
+        0 => "reduce the width".to_owned(),
+        rank => format!("cap the basis with --max-rank {rank} or less, or reduce the width"),
+    };
+    Err(Error::Memory(format!(
+        "{method} at width {width} needs about {}, but {} are available: {advice}",
+        human_bytes(needed),
+        human_bytes(available),
+    )))
+}
+
+/// A product that stops at the largest number instead of overflowing: plans may be absurd.
+pub(crate) fn product(factors: &[usize]) -> usize {
+    factors.iter().fold(1, |product: usize, &factor| product.saturating_mul(factor))
+}
+
+/// A sum that stops at the largest number.
+pub(crate) fn sum(terms: &[usize]) -> usize {
+    terms.iter().fold(0, |sum: usize, &term| sum.saturating_add(term))
 }
 
 /// Bytes for people.
@@ -140,24 +123,27 @@ pub fn human_bytes(bytes: usize) -> String {
 mod tests {
     use super::*;
 
-    const PLAN: Plan =
-        Plan { width: 20_000, rank: 4_500, classes: 150, chunk: 256, lift: 0, keep_null: false, full_eigen: false };
+    fn needs(cap: usize) -> usize {
+        let rank = 4_500.min(Plan::peak_rank(cap, 256, 256));
+        let full_eigen = 4_500 > with_slack(cap, 256);
+        Plan { width: 20_000, rank, classes: 150, chunk: 256, keep_null: false, full_eigen }.peak()
+    }
 
     #[test]
     fn a_plan_that_does_not_fit_is_refused_with_a_cap_that_does() {
-        assert!(PLAN.preflight(2 << 30).is_ok());
-        let message = PLAN.preflight(300 << 20).unwrap_err().to_string();
+        let check = |cap, available| preflight("loranpac", 20_000, cap, available, needs);
+        assert!(check(10_000, 2 << 30).is_ok());
+        let message = check(10_000, 300 << 20).unwrap_err().to_string();
         let cap: usize = message.split("--max-rank ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
         assert!(cap > 100, "{message}");
-        let capped = Plan { rank: Plan::peak_rank(cap, 256, 256), full_eigen: true, ..PLAN };
-        assert!(capped.preflight(300 << 20).is_ok());
-        let larger = Plan { rank: Plan::peak_rank(cap + 260, 256, 256), full_eigen: true, ..PLAN };
-        assert!(larger.preflight(300 << 20).is_err());
+        assert!(check(cap, 300 << 20).is_ok());
+        assert!(check(cap + 260, 300 << 20).is_err());
     }
 
     #[test]
     fn nothing_fits_into_nothing() {
-        assert_eq!(PLAN.largest_rank(1000), 0);
-        assert!(PLAN.preflight(1000).unwrap_err().to_string().contains("reduce the width"));
+        assert_eq!(largest_cap(20_000, 1000, needs), 0);
+        let message = preflight("loranpac", 20_000, 10, 1000, needs).unwrap_err().to_string();
+        assert!(message.contains("reduce the width"), "{message}");
     }
 }

@@ -2,19 +2,105 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
-
 use crate::error::Error;
-use crate::filter::{Filter, Ridge};
-use crate::learner::{Config, Learner, LoRanPac, Schedule, SimpleCil};
+use crate::learner::{
+    self, Config, Learner, Schedule, incremental_svd, lda, ogd, ranpac, ridge_truncated, rls, simplecil, softmax,
+};
 use crate::lift::FeatureMap;
-use crate::statistics::DEFAULT_DROP;
 use crate::truncation::Truncation;
+
+/// Every method; the first is the paper's. A method's entry stands at the end of its own file.
+pub const METHODS: &[Method] = &[
+    learner::loranpac::LORANPAC,
+    learner::loranpac::LORANPAC_SOFT,
+    learner::loranpac::MIN_NORM,
+    incremental_svd::WITHOUT_REORTHOGONALISATION,
+    incremental_svd::JOINT,
+    ranpac::RANPAC,
+    ridge_truncated::RIDGE_TRUNCATED,
+    rls::RLS,
+    ogd::OGD,
+    ogd::PCA_OGD,
+    ogd::OR_FIT,
+    lda::SLDA,
+    lda::RANDUMB,
+    ranpac::LAYUP,
+    simplecil::SIMPLECIL,
+    softmax::LC_X,
+    softmax::LC_H,
+];
+
+/// One entry of the list of methods.
+pub struct Method {
+    /// What users call it.
+    pub name: &'static str,
+    /// One line for `--help`.
+    pub summary: &'static str,
+    /// What it is fed.
+    pub input: Input,
+    /// Whether it learns a task from that task alone; otherwise it is a reference that sees everything at once.
+    pub continual: bool,
+    /// Whether the samples are gone once they are learned.
+    pub exemplar_free: bool,
+    /// Whether a truncation (share, threshold or rank) means anything to it.
+    pub truncates: bool,
+    /// Whether it cuts the spectrum, so that there is a schedule to choose.
+    pub cuts: bool,
+    /// Settings it knows: (name, meaning).
+    pub settings: &'static [(&'static str, &'static str)],
+    /// What it cannot promise, and why. The conformance tests check everything else.
+    pub exempt: &'static [(Promise, &'static str)],
+    /// Makes a learner. It holds nothing of size E until it has learned something.
+    pub(crate) build: Build,
+}
+
+/// Makes a learner from options and settings.
+pub(crate) type Build = fn(&MethodOptions, &Settings<'_>) -> Result<Box<dyn Learner>, Error>;
+
+/// Which features a method works on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Input {
+    /// The features as they are.
+    Plain,
+    /// Features lifted by the map that the user chooses.
+    Lifted,
+    /// Features lifted by this map.
+    LiftedBy(&'static str),
+    /// The features of several layers, one after the other.
+    Layers,
+}
+
+impl Input {
+    /// The name of the feature map, given the user's choice.
+    pub fn lift<'a>(&self, chosen: &'a str) -> &'a str {
+        match self {
+            Input::Plain | Input::Layers => "identity",
+            Input::Lifted => chosen,
+            Input::LiftedBy(name) => name,
+        }
+    }
+
+    /// Whether there is a lift at all.
+    pub fn lifted(&self) -> bool {
+        matches!(self, Input::Lifted | Input::LiftedBy(_))
+    }
+}
+
+/// What mathematics may forbid a method to promise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Promise {
+    /// The order of samples inside a task does not matter.
+    SampleOrder,
+    /// Learning a task in two halves is the same as learning it at once.
+    Halves,
+    /// Rounding errors stay rounding errors, on degenerate data too.
+    Stability,
+}
 
 /// What a method may be told. Methods refuse settings that they do not know.
 #[derive(Clone)]
 pub struct MethodOptions {
-    /// The feature map; methods on plain features use only its dimension.
+    /// The feature map; the identity for methods on plain features.
     pub lift: Arc<dyn FeatureMap>,
     /// How many directions to keep, if the user said so.
     pub truncation: Option<Truncation>,
@@ -22,6 +108,8 @@ pub struct MethodOptions {
     pub max_rank: usize,
     /// When the spectrum is cut.
     pub schedule: Schedule,
+    /// Seed of whatever a method draws at random (hold-out sets, batches).
+    pub seed: u64,
     /// `--set name=value`.
     pub settings: Vec<(String, String)>,
 }
@@ -30,91 +118,9 @@ impl MethodOptions {
     /// The defaults for a feature map.
     pub fn new(lift: Arc<dyn FeatureMap>) -> Self {
         let Config { max_rank, schedule, .. } = Config::default();
-        MethodOptions { lift, truncation: None, max_rank, schedule, settings: Vec::new() }
+        MethodOptions { lift, truncation: None, max_rank, schedule, seed: 0, settings: Vec::new() }
     }
 }
-
-/// Makes a configuration of the LoRanPAC family.
-type Configure = fn(&MethodOptions, &Settings<'_>) -> Result<Config, Error>;
-
-/// One entry of the list of methods.
-pub struct Method {
-    /// What users call it.
-    pub name: &'static str,
-    /// One line for `--help`.
-    pub summary: &'static str,
-    /// Whether it works on lifted features.
-    pub lifted: bool,
-    /// Whether a truncation (share, threshold or rank) means anything to it.
-    pub truncates: bool,
-    /// Whether it cuts the spectrum, so that there is a schedule to choose.
-    pub cuts: bool,
-    /// Settings it knows: (name, meaning).
-    pub settings: &'static [(&'static str, &'static str)],
-    /// Makes its configuration, for methods of the LoRanPAC family.
-    config: Option<Configure>,
-}
-
-const RIDGE: (&str, &str) = ("ridge", "lambda, added to the eigenvalues");
-const DROP: (&str, &str) = ("drop", "rounding units below which a residual adds no direction; 0 keeps all");
-const CHUNK: (&str, &str) = ("chunk", "samples absorbed at a time");
-
-/// Every method; the first is the paper's.
-pub const METHODS: &[Method] = &[
-    Method {
-        name: "loranpac",
-        summary: "the paper: truncated least squares on lifted features",
-        lifted: true,
-        truncates: true,
-        cuts: true,
-        settings: &[RIDGE, DROP, CHUNK],
-        config: Some(|options, settings| {
-            let ridge = settings.number("ridge", 0.0)?;
-            base(
-                options,
-                settings,
-                Filter::Hard { truncation: options.truncation.unwrap_or_default(), ridge },
-                DEFAULT_DROP,
-            )
-        }),
-    },
-    Method {
-        name: "loranpac-soft",
-        summary: "a ridge read off the spectrum (its geometric mean) instead of a cut",
-        lifted: true,
-        truncates: true,
-        cuts: false,
-        settings: &[RIDGE, DROP, CHUNK],
-        config: Some(|options, settings| {
-            let ridge = match (settings.get("ridge"), options.truncation) {
-                (Some(_), _) => Ridge::Fixed(settings.number("ridge", 0.0)?),
-                (None, Some(truncation)) => Ridge::Eigenvalue(truncation),
-                (None, None) => Ridge::GeometricMean,
-            };
-            base(options, settings, Filter::Soft(ridge), DEFAULT_DROP)
-        }),
-    },
-    Method {
-        name: "min-norm",
-        summary: "no truncation (zeta = 0), null directions kept: what the paper shows to be unstable",
-        lifted: true,
-        truncates: false,
-        cuts: true,
-        settings: &[DROP, CHUNK],
-        config: Some(|options, settings| {
-            base(options, settings, Filter::Hard { truncation: Truncation::Fraction(0.0), ridge: 0.0 }, 0.0)
-        }),
-    },
-    Method {
-        name: "simplecil",
-        summary: "nearest class mean by cosine similarity, on plain features",
-        lifted: false,
-        truncates: false,
-        cuts: false,
-        settings: &[],
-        config: None,
-    },
-];
 
 /// The entry of a method.
 pub fn find(name: &str) -> Result<&'static Method, Error> {
@@ -122,16 +128,6 @@ pub fn find(name: &str) -> Result<&'static Method, Error> {
         name: name.to_owned(),
         known: METHODS.iter().map(|method| method.name).collect::<Vec<_>>().join(", "),
     })
-}
-
-/// What a built method was told, for records.
-#[derive(Debug, Clone, Serialize)]
-#[serde(untagged)]
-pub enum MethodConfig {
-    /// The LoRanPAC family.
-    LoRanPac(Config),
-    /// Nothing to choose.
-    Plain {},
 }
 
 impl Method {
@@ -148,39 +144,21 @@ impl Method {
         }
     }
 
-    /// The configuration that these options give, checked.
-    pub fn configure(&self, options: &MethodOptions) -> Result<MethodConfig, Error> {
-        let settings = Settings { method: self, given: &options.settings };
-        settings.check()?;
-        match self.config {
-            Some(config) => Ok(MethodConfig::LoRanPac(config(options, &settings)?.validate()?)),
-            None => Ok(MethodConfig::Plain {}),
-        }
+    /// Why it does not make a promise, if it does not.
+    pub fn exemption(&self, promise: Promise) -> Option<&'static str> {
+        self.exempt.iter().find(|(other, _)| *other == promise).map(|(_, reason)| *reason)
     }
 
     /// Makes a learner.
     pub fn build(&self, options: &MethodOptions) -> Result<Box<dyn Learner>, Error> {
-        Ok(match self.configure(options)? {
-            MethodConfig::LoRanPac(config) => Box::new(LoRanPac::new(options.lift.clone(), config)?),
-            MethodConfig::Plain {} => Box::new(SimpleCil::new(options.lift.dim())),
-        })
+        let settings = Settings { method: self, given: &options.settings };
+        settings.check()?;
+        (self.build)(options, &settings)
     }
 }
 
-/// The configuration that all of the family share.
-fn base(options: &MethodOptions, settings: &Settings<'_>, filter: Filter, drop: f64) -> Result<Config, Error> {
-    let defaults = Config::default();
-    Ok(Config {
-        filter,
-        max_rank: options.max_rank,
-        schedule: options.schedule,
-        drop: settings.number("drop", drop)?,
-        chunk: settings.number("chunk", defaults.chunk)?,
-    })
-}
-
 /// The settings that were given, read by name.
-struct Settings<'a> {
+pub(crate) struct Settings<'a> {
     method: &'a Method,
     given: &'a [(String, String)],
 }
@@ -197,14 +175,34 @@ impl Settings<'_> {
         }
     }
 
-    fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.given.iter().rev().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
-    fn number<N: std::str::FromStr>(&self, name: &'static str, default: N) -> Result<N, Error> {
-        match self.get(name) {
-            None => Ok(default),
-            Some(text) => text.parse().map_err(|_| Error::setting(name, text, "a number is expected")),
+    pub(crate) fn number<N: std::str::FromStr>(&self, name: &'static str, default: N) -> Result<N, Error> {
+        Ok(self.optional(name)?.unwrap_or(default))
+    }
+
+    pub(crate) fn optional<N: std::str::FromStr>(&self, name: &'static str) -> Result<Option<N>, Error> {
+        let parse = |text: &str| text.parse().map_err(|_| Error::setting(name, text, "a number is expected"));
+        self.get(name).map(parse).transpose()
+    }
+
+    /// A whole number of at least one.
+    pub(crate) fn count(&self, name: &'static str, default: usize) -> Result<usize, Error> {
+        match self.number(name, default)? {
+            0 => Err(Error::setting(name, 0, "it must be at least 1")),
+            count => Ok(count),
+        }
+    }
+
+    /// A finite number of at least zero, if it was given.
+    pub(crate) fn ridge(&self) -> Result<Option<f64>, Error> {
+        match self.optional("ridge")? {
+            Some(ridge) if !(ridge >= 0.0 && f64::is_finite(ridge)) => {
+                Err(Error::setting("ridge", ridge, "it must be a number >= 0"))
+            }
+            ridge => Ok(ridge),
         }
     }
 }

@@ -2,21 +2,23 @@
 
 use std::sync::Arc;
 
-use faer::linalg::matmul::matmul;
-use faer::prelude::{Reborrow, ReborrowMut};
-use faer::{Accum, Mat, MatMut, MatRef};
+use faer::prelude::Reborrow;
+use faer::{Mat, MatRef};
 use serde::{Deserialize, Serialize};
 
-use super::{Learner, Scores, Summary, check_task};
+use super::lifted::{CHUNK, Lifted, bytes_of, indices};
+use super::{Learner, Scores, StreamSizes, Summary, check_task};
 use crate::certificate::Certificate;
 use crate::error::Error;
 use crate::features::Features;
-use crate::filter::{self, Facts, Filter};
+use crate::filter::{self, Facts, Filter, Ridge};
 use crate::label::{Label, LabelTable};
 use crate::lift::FeatureMap;
-use crate::linalg::{cast, par};
-use crate::memory::with_slack;
+use crate::linalg::cast;
+use crate::memory::{self, Plan, with_slack};
+use crate::registry::{Input, Method, MethodOptions, Promise, Settings};
 use crate::statistics::{DEFAULT_DROP, Statistics};
+use crate::truncation::Truncation;
 
 /// When the spectrum is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -52,7 +54,7 @@ impl Default for Config {
             max_rank: 10_000,
             schedule: Schedule::default(),
             drop: DEFAULT_DROP,
-            chunk: 384,
+            chunk: CHUNK,
         }
     }
 }
@@ -80,13 +82,11 @@ impl Config {
 
 /// The learner.
 pub struct LoRanPac {
-    lift: Arc<dyn FeatureMap>,
+    lifted: Lifted,
     config: Config,
     table: LabelTable,
     stats: Statistics<f32>,
     classifier: Option<Classifier>,
-    /// E x chunk lifted samples, allocated once.
-    work: Vec<f32>,
 }
 
 /// W, transposed (E x c), and what forming it showed.
@@ -100,7 +100,7 @@ impl LoRanPac {
     pub fn new(lift: Arc<dyn FeatureMap>, config: Config) -> Result<Self, Error> {
         let config = config.validate()?;
         let stats = Statistics::new(lift.width(), config.drop);
-        Ok(LoRanPac { lift, config, table: LabelTable::default(), stats, classifier: None, work: Vec::new() })
+        Ok(LoRanPac { lifted: Lifted::new(lift), config, table: LabelTable::default(), stats, classifier: None })
     }
 
     /// The settings.
@@ -127,6 +127,14 @@ impl LoRanPac {
         self.classifier.as_ref().ok_or(Error::NothingLearned)
     }
 
+    /// Changes lambda of the hard filter; the classifier is formed anew.
+    pub(super) fn set_ridge(&mut self, lambda: f64) {
+        if let Filter::Hard { ridge, .. } = &mut self.config.filter {
+            *ridge = lambda;
+            self.classifier = None;
+        }
+    }
+
     /// Shrinks a basis that has outgrown its cap and slack.
     fn compress(&mut self) -> Result<(), Error> {
         let Config { chunk, max_rank, .. } = self.config;
@@ -134,14 +142,6 @@ impl LoRanPac {
             self.stats.compress(max_rank)?;
         }
         Ok(())
-    }
-
-    /// Lifts samples into `work` and views them as H.
-    fn lifted<'a>(lift: &dyn FeatureMap, x: Features<'_>, chunk: usize, work: &'a mut Vec<f32>) -> MatMut<'a, f32> {
-        work.resize(work.len().max(lift.width() * x.len().min(chunk)), 0.0);
-        let mut h = MatMut::from_column_major_slice_mut(&mut work[..lift.width() * x.len()], lift.width(), x.len());
-        lift.lift(x.as_matrix(), h.rb_mut());
-        h
     }
 }
 
@@ -151,25 +151,22 @@ impl Learner for LoRanPac {
     /// The only error after the input has been accepted is [`Error::Eigen`]: the whole task has then been learned, but
     /// not truncated.
     fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
-        check_task(x, labels, self.lift.dim())?;
+        check_task(x, labels, self.lifted.lift.dim())?;
         self.classifier = None;
         let Config { chunk: most, max_rank, schedule, filter, .. } = self.config;
         let mut outcome = Ok(());
         let chunk = x.len().div_ceil(x.len().div_ceil(most));
         for (part, labels) in x.chunks(chunk).zip(labels.chunks(chunk)) {
-            let classes: Vec<usize> = labels.iter().map(|label| self.table.get_or_insert(label)).collect();
-            let h = Self::lifted(&*self.lift, part, chunk, &mut self.work);
-            self.stats.absorb(h, &classes);
+            let classes = indices(&mut self.table, labels);
+            self.stats.absorb(self.lifted.lift(part), &classes);
             if schedule == Schedule::Late {
                 outcome = outcome.and(self.compress());
             }
         }
-        // What is left of the samples in the work space goes, too.
-        self.work.truncate(self.lift.width() * chunk);
-        self.work.fill(0.0);
+        self.lifted.wipe(chunk);
         outcome?;
         if let (Schedule::Paper, Filter::Hard { truncation, .. }) = (schedule, filter) {
-            let (width, samples) = (self.lift.width(), self.stats.samples());
+            let (width, samples) = (self.lifted.width(), self.stats.samples());
             self.stats.cut(|values| truncation.kept(values, width, samples, max_rank))?;
             // After the cut S has at most r_max directions, so that this loses nothing.
             self.compress()?;
@@ -182,31 +179,21 @@ impl Learner for LoRanPac {
     }
 
     fn scores(&mut self, x: Features<'_>) -> Result<Scores, Error> {
-        x.validate(self.lift.dim())?;
+        x.validate(self.lifted.lift.dim())?;
         self.prepare()?;
         let weights = &self.classifier.as_ref().ok_or(Error::NothingLearned)?.weights;
-        let classes = weights.ncols();
-        let mut values = Vec::with_capacity(x.len() * classes);
-        for part in x.chunks(self.config.chunk) {
-            let h = Self::lifted(&*self.lift, part, self.config.chunk, &mut self.work);
-            let mut scores = Mat::<f32>::zeros(part.len(), classes);
-            matmul(&mut scores, Accum::Replace, h.rb().transpose(), weights, 1.0, par());
-            for i in 0..part.len() {
-                values.extend((0..classes).map(|j| scores[(i, j)]));
-            }
-        }
-        Ok(Scores::new(values, classes))
+        Ok(self.lifted.scores(x, self.config.chunk, weights, &[]))
     }
 
     fn novelty(&mut self, x: Features<'_>) -> Result<Option<Vec<f64>>, Error> {
-        x.validate(self.lift.dim())?;
+        x.validate(self.lifted.lift.dim())?;
         if self.stats.samples() == 0 {
             return Err(Error::NothingLearned);
         }
         let mut projected = Mat::<f64>::zeros(x.len(), self.stats.basis().rank());
         let mut squared = Vec::with_capacity(x.len());
         for part in x.chunks(self.config.chunk) {
-            let h = Self::lifted(&*self.lift, part, self.config.chunk, &mut self.work);
+            let h = self.lifted.lift(part);
             let mut rows = projected.as_mut().subrows_mut(squared.len(), part.len());
             rows.copy_from(cast::<f32, f64>(self.stats.basis().project(h.rb()).as_ref()));
             squared.extend(h.rb().col_iter().map(|c| c.iter().map(|&v| v as f64 * v as f64).sum::<f64>()));
@@ -229,11 +216,126 @@ impl Learner for LoRanPac {
             train_mse: facts.map(|f| f.train_mse),
             train_mse_upper: facts.map(|f| f.train_mse_upper),
             certificate: facts.map(|f| Certificate::new(self.stats.losses(), self.stats.latest_cut(), f)),
+            ..Summary::default()
         }
     }
 
-    fn state_bytes(&self) -> usize {
-        let weights = self.classifier.as_ref().map_or(0, |c| size_of::<f32>() * c.weights.nrows() * c.weights.ncols());
-        self.stats.bytes() + weights
+    fn settings(&self) -> serde_json::Value {
+        serde_json::json!(self.config)
     }
+
+    fn state_bytes(&self) -> usize {
+        self.stats.bytes() + self.classifier.as_ref().map_or(0, |c| bytes_of(&c.weights)) + self.lifted.bytes()
+    }
+
+    fn peak_bytes(&self, stream: &StreamSizes) -> usize {
+        let Config { filter, max_rank, schedule, chunk, drop } = self.config;
+        let paper = schedule == Schedule::Paper;
+        let width = self.lifted.width();
+        let most = stream.samples.min(width);
+        let step = if paper { stream.largest_task } else { chunk.min(stream.largest_task) };
+        let compresses = most > with_slack(max_rank, chunk);
+        let plan = Plan {
+            width,
+            rank: most.min(Plan::peak_rank(max_rank, chunk, step)),
+            classes: stream.classes,
+            chunk: chunk.min(stream.largest_task),
+            keep_null: drop == 0.0,
+            full_eigen: memory::needs_full_eigen(filter, paper, compresses),
+        };
+        plan.peak()
+    }
+}
+
+const RIDGE: (&str, &str) = ("ridge", "lambda, added to the eigenvalues");
+const DROP: (&str, &str) = ("drop", "rounding units below which a residual adds no direction; 0 keeps all");
+const CHUNK_SIZE: (&str, &str) = ("chunk", "samples absorbed at a time");
+
+/// The paper's method.
+pub(crate) const LORANPAC: Method = Method {
+    name: "loranpac",
+    summary: "the paper: truncated least squares on lifted features",
+    input: Input::Lifted,
+    continual: true,
+    exemplar_free: true,
+    truncates: true,
+    cuts: true,
+    settings: &[RIDGE, DROP, CHUNK_SIZE],
+    exempt: &[],
+    build: |options, settings| {
+        let ridge = settings.ridge()?.unwrap_or(0.0);
+        let filter = Filter::Hard { truncation: options.truncation.unwrap_or_default(), ridge };
+        build(options, settings, filter, DEFAULT_DROP)
+    },
+};
+
+/// Ours: nothing is cut.
+pub(crate) const LORANPAC_SOFT: Method = Method {
+    name: "loranpac-soft",
+    summary: "a ridge read off the spectrum (its geometric mean) instead of a cut",
+    input: Input::Lifted,
+    continual: true,
+    exemplar_free: true,
+    truncates: true,
+    cuts: false,
+    settings: &[RIDGE, DROP, CHUNK_SIZE],
+    exempt: &[],
+    build: |options, settings| {
+        let ridge = match (settings.ridge()?, options.truncation) {
+            (Some(ridge), _) => Ridge::Fixed(ridge),
+            (None, Some(truncation)) => Ridge::Eigenvalue(truncation),
+            (None, None) => Ridge::GeometricMean,
+        };
+        build(options, settings, Filter::Soft(ridge), DEFAULT_DROP)
+    },
+};
+
+/// ICL, in the form of the paper's Figure 1.
+pub(crate) const MIN_NORM: Method = Method {
+    name: "min-norm",
+    summary: "no truncation (zeta = 0), null directions kept: what the paper shows to be unstable",
+    input: Input::Lifted,
+    continual: true,
+    exemplar_free: true,
+    truncates: false,
+    cuts: true,
+    settings: &[DROP, CHUNK_SIZE],
+    exempt: UNSTABLE,
+    build: |options, settings| {
+        let filter = Filter::Hard { truncation: Truncation::Fraction(0.0), ridge: 0.0 };
+        build(options, settings, filter, 0.0)
+    },
+};
+
+/// What no method can promise that divides by eigenvalues of rounding size.
+pub(super) const UNSTABLE: &[(Promise, &str)] = &[
+    (Promise::SampleOrder, "it divides by eigenvalues of rounding size, and rounding depends on the order"),
+    (Promise::Halves, "it divides by eigenvalues of rounding size, and rounding depends on the division"),
+    (Promise::Stability, "it divides by eigenvalues of rounding size: this is what the paper shows"),
+];
+
+/// The configuration that all of the family share.
+fn build(
+    options: &MethodOptions,
+    settings: &Settings<'_>,
+    filter: Filter,
+    drop: f64,
+) -> Result<Box<dyn Learner>, Error> {
+    Ok(Box::new(LoRanPac::new(options.lift.clone(), configure(options, settings, filter, drop)?)?))
+}
+
+/// The same without the learner, for methods that wrap one.
+pub(super) fn configure(
+    options: &MethodOptions,
+    settings: &Settings<'_>,
+    filter: Filter,
+    drop: f64,
+) -> Result<Config, Error> {
+    Ok(Config {
+        filter,
+        max_rank: options.max_rank,
+        schedule: options.schedule,
+        drop: settings.number("drop", drop)?,
+        chunk: settings.number("chunk", CHUNK)?,
+    })
 }

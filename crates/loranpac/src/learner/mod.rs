@@ -1,19 +1,37 @@
 //! What every method can do, and one file per method.
 
-mod loranpac;
-mod simplecil;
+mod holdout;
+pub(crate) mod incremental_svd;
+pub mod lda;
+mod lifted;
+pub(crate) mod loranpac;
+pub mod ogd;
+pub(crate) mod ranpac;
+pub(crate) mod ridge_truncated;
+pub(crate) mod rls;
+pub(crate) mod simplecil;
+pub(crate) mod softmax;
 
 use serde::Serialize;
 
+pub use holdout::{GRID, validation_errors};
+pub use incremental_svd::IncrementalSvd;
+pub use lda::Lda;
 pub use loranpac::{Config, LoRanPac, Schedule};
+pub use ogd::Ogd;
+pub use ranpac::RanPac;
+pub use ridge_truncated::RidgeTruncated;
+pub use rls::Rls;
 pub use simplecil::SimpleCil;
+pub use softmax::Softmax;
 
 use crate::certificate::Certificate;
 use crate::error::Error;
 use crate::features::Features;
 use crate::label::{Label, LabelTable};
 
-/// A classifier that learns task after task. Samples are gone when [`Learner::learn`] returns.
+/// A classifier that learns task after task. Unless its method says otherwise in the registry, samples are gone when
+/// [`Learner::learn`] returns.
 pub trait Learner: Send {
     /// Learns a task. Classes may be new or known, in any mixture. Bad input changes nothing.
     fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error>;
@@ -36,8 +54,16 @@ pub trait Learner: Send {
     /// What is known about the model now. Certificate and error refer to the classifier if it is up to date.
     fn summary(&self) -> Summary;
 
-    /// Bytes that the model keeps between tasks.
+    /// What the method was told, for records.
+    fn settings(&self) -> serde_json::Value {
+        serde_json::json!({})
+    }
+
+    /// Bytes that the model holds between tasks, work space included; its lift, which it may share, is not.
     fn state_bytes(&self) -> usize;
+
+    /// An estimate of the bytes that it will need at its worst moment in a stream of these sizes.
+    fn peak_bytes(&self, stream: &StreamSizes) -> usize;
 
     /// The winning class index of each sample.
     fn predict(&mut self, x: Features<'_>) -> Result<Vec<usize>, Error> {
@@ -45,6 +71,16 @@ pub trait Learner: Send {
     }
 }
 
+/// How much is going to be learned.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamSizes {
+    /// Samples in all.
+    pub samples: usize,
+    /// Samples in the largest task.
+    pub largest_task: usize,
+    /// Classes in the end.
+    pub classes: usize,
+}
 /// What is known about a model.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Summary {
@@ -64,6 +100,8 @@ pub struct Summary {
     pub train_mse_upper: Option<f64>,
     /// The paper's quantities.
     pub certificate: Option<Certificate>,
+    /// How far a recursively updated inverse is from inverting what it should, for methods that have one.
+    pub drift: Option<f64>,
 }
 
 /// Scores of a batch: one row per sample, one column per class index.

@@ -1,9 +1,11 @@
 //! SimpleCIL: class means of the features and cosine similarity, the nearest-mean baseline.
 
-use super::{Learner, Scores, Summary, check_task};
+use super::{Learner, Scores, StreamSizes, Summary, check_task};
 use crate::error::Error;
 use crate::features::Features;
 use crate::label::{Label, LabelTable};
+use crate::memory::product;
+use crate::registry::{Input, Method};
 
 /// Running class means, over all tasks in which a class appears.
 pub struct SimpleCil {
@@ -64,7 +66,25 @@ impl Learner for SimpleCil {
     fn state_bytes(&self) -> usize {
         self.sums.len() * self.dim * size_of::<f64>()
     }
+
+    fn peak_bytes(&self, stream: &StreamSizes) -> usize {
+        product(&[size_of::<f64>(), self.dim, stream.classes])
+    }
 }
+
+/// The entry in the registry.
+pub(crate) const SIMPLECIL: Method = Method {
+    name: "simplecil",
+    summary: "nearest class mean by cosine similarity, on plain features",
+    input: Input::Plain,
+    continual: true,
+    exemplar_free: true,
+    truncates: false,
+    cuts: false,
+    settings: &[],
+    exempt: &[],
+    build: |options, _| Ok(Box::new(SimpleCil::new(options.lift.dim()))),
+};
 
 fn length(values: impl Iterator<Item = f64>) -> f64 {
     values.map(|v| v * v).sum::<f64>().sqrt()

@@ -2,17 +2,21 @@
 //!
 //! A new map is one file with a type that implements [`FeatureMap`], and one line in [`LIFTS`].
 
+mod fourier;
 mod identity;
 mod projection;
 mod random;
+mod stacked;
 
 use std::sync::Arc;
 
 use faer::{MatMut, MatRef};
 
+pub use fourier::Fourier;
 pub use identity::Identity;
 pub use projection::Projection;
-pub use random::Random;
+pub use random::{Activation, Random};
+pub use stacked::Stacked;
 
 use crate::error::Error;
 
@@ -41,9 +45,21 @@ pub struct LiftSpec {
     pub seed: u64,
     /// Keep P in memory (fast), or make its rows again for every batch (small).
     pub keep: bool,
-    /// A projection from elsewhere, `E x d` in C order, instead of the seeded one.
+    /// A projection from elsewhere, in C order, instead of the seeded one; see [`Rows`].
     pub projection: Option<Vec<f32>>,
+    /// Fourier features approximate the kernel `exp(-gamma |x - z|^2)` of unit vectors.
+    pub gamma: f64,
 }
+
+impl LiftSpec {
+    /// The defaults: seed 0, kept, [`DEFAULT_GAMMA`].
+    pub fn new(dim: usize, width: usize) -> Self {
+        LiftSpec { dim, width, seed: 0, keep: true, projection: None, gamma: DEFAULT_GAMMA }
+    }
+}
+
+/// Inverse width of the kernel behind Fourier features.
+pub const DEFAULT_GAMMA: f64 = 1.0;
 
 /// One entry of the list of maps.
 pub struct LiftEntry {
@@ -51,10 +67,45 @@ pub struct LiftEntry {
     pub name: &'static str,
     /// One line for `--help`.
     pub summary: &'static str,
-    /// Whether it has a projection, and with it a width to choose.
-    pub projects: bool,
+    /// How its projection relates to its width.
+    pub projection: Rows,
     /// Makes it.
     pub build: fn(LiftSpec) -> Result<Arc<dyn FeatureMap>, Error>,
+}
+
+/// The rows of a map's projection P.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rows {
+    /// There is no projection, and no width to choose: E = d.
+    None,
+    /// One for every lifted feature.
+    Width,
+    /// One for every lifted feature besides the d that are the features themselves.
+    Beside,
+    /// One for every two lifted features.
+    Half,
+}
+
+impl Rows {
+    /// Rows of P for d features and a width E.
+    pub fn count(self, dim: usize, width: usize) -> usize {
+        match self {
+            Rows::None => 0,
+            Rows::Width => width,
+            Rows::Beside => width.saturating_sub(dim),
+            Rows::Half => width.div_ceil(2),
+        }
+    }
+
+    /// The width E that a projection of so many rows gives.
+    pub fn width(self, dim: usize, rows: usize) -> usize {
+        match self {
+            Rows::None => dim,
+            Rows::Width => rows,
+            Rows::Beside => rows + dim,
+            Rows::Half => 2 * rows,
+        }
+    }
 }
 
 /// Every feature map there is; the first is the default.
@@ -62,17 +113,45 @@ pub const LIFTS: &[LiftEntry] = &[
     LiftEntry {
         name: "relu-random",
         summary: "relu(P x), the paper's random ReLU features",
-        projects: true,
-        build: |s| Random::build(s, true),
+        projection: Rows::Width,
+        build: |s| Random::build(s, Activation::Relu),
     },
     LiftEntry {
         name: "random",
         summary: "P x, a random projection",
-        projects: true,
-        build: |s| Random::build(s, false),
+        projection: Rows::Width,
+        build: |s| Random::build(s, Activation::Linear),
     },
-    LiftEntry { name: "relu", summary: "relu(x)", projects: false, build: |s| Ok(Arc::new(Identity::relu(s.dim))) },
-    LiftEntry { name: "identity", summary: "x itself", projects: false, build: |s| Ok(Arc::new(Identity::new(s.dim))) },
+    LiftEntry {
+        name: "sigmoid-random",
+        summary: "sigmoid(P x), Schmidt's network",
+        projection: Rows::Width,
+        build: |s| Random::build(s, Activation::Sigmoid),
+    },
+    LiftEntry {
+        name: "rvfl",
+        summary: "x and relu(P x), Pao's random vector functional link",
+        projection: Rows::Beside,
+        build: Stacked::build,
+    },
+    LiftEntry {
+        name: "fourier",
+        summary: "cosines and sines of P x/|x|, for the Gaussian kernel",
+        projection: Rows::Half,
+        build: Fourier::build,
+    },
+    LiftEntry {
+        name: "relu",
+        summary: "relu(x)",
+        projection: Rows::None,
+        build: |s| Ok(Arc::new(Identity::relu(s.dim))),
+    },
+    LiftEntry {
+        name: "identity",
+        summary: "x itself",
+        projection: Rows::None,
+        build: |s| Ok(Arc::new(Identity::new(s.dim))),
+    },
 ];
 
 /// The entry of a map.

@@ -8,6 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use rayon::prelude::*;
 
+use super::LiftSpec;
 use crate::error::Error;
 
 /// Entries beyond this could overflow the lifted features.
@@ -52,6 +53,17 @@ impl Projection {
             return Err(refuse(format!("entry ({row}, {column}) is {}; at most {LARGEST:e} works", rows[at])));
         }
         Ok(Projection { width, dim, source: Source::Kept(rows) })
+    }
+
+    /// The projection that a lift was asked for, with this many rows.
+    pub(super) fn for_lift(spec: LiftSpec, rows: usize) -> Result<Self, Error> {
+        if rows == 0 {
+            return Err(Error::setting("width", spec.width, "E is too small for this lift (10,000 is a good start)"));
+        }
+        match spec.projection {
+            Some(values) => Projection::from_rows(rows, spec.dim, values),
+            None => Ok(Projection::from_seed(rows, spec.dim, spec.seed, spec.keep)),
+        }
     }
 
     /// Rows, E.

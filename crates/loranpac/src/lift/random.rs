@@ -1,4 +1,4 @@
-//! Random features: `P x`, and the paper's `relu(P x)` (equation def-H).
+//! Random features: `P x`, the paper's `relu(P x)` (equation def-H), and `sigmoid(P x)`.
 
 use std::sync::Arc;
 
@@ -13,34 +13,43 @@ use crate::error::Error;
 /// Rows of H that one thread makes at a time: the strip stays in its cache for the relu.
 const STRIP: usize = 512;
 
-/// `h = P x`, optionally through a relu. Cost: `2 E d n` flops.
+/// What a random feature does with its product `p' x`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activation {
+    /// Nothing.
+    Linear,
+    /// `max(z, 0)`, the paper's.
+    Relu,
+    /// `1 / (1 + exp(-z))` (Schmidt et al., 1992).
+    Sigmoid,
+}
+
+/// `h = a(P x)` for an activation a. Cost: `2 E d n` flops.
 #[derive(Debug, Clone)]
 pub struct Random {
     projection: Projection,
-    relu: bool,
+    activation: Activation,
 }
 
 impl Random {
     /// Random features from a projection.
-    pub fn new(projection: Projection, relu: bool) -> Self {
-        Random { projection, relu }
+    pub fn new(projection: Projection, activation: Activation) -> Self {
+        Random { projection, activation }
     }
 
-    pub(super) fn build(spec: LiftSpec, relu: bool) -> Result<Arc<dyn FeatureMap>, Error> {
-        if spec.width == 0 {
-            return Err(Error::setting("width", 0, "E must be at least 1 (10,000 is a good start)"));
-        }
-        let projection = match spec.projection {
-            Some(rows) => Projection::from_rows(spec.width, spec.dim, rows)?,
-            None => Projection::from_seed(spec.width, spec.dim, spec.seed, spec.keep),
-        };
-        Ok(Arc::new(Random::new(projection, relu)))
+    pub(super) fn build(spec: LiftSpec, activation: Activation) -> Result<Arc<dyn FeatureMap>, Error> {
+        let width = spec.width;
+        Ok(Arc::new(Random::new(Projection::for_lift(spec, width)?, activation)))
     }
 }
 
 impl FeatureMap for Random {
     fn name(&self) -> &'static str {
-        if self.relu { "relu-random" } else { "random" }
+        match self.activation {
+            Activation::Linear => "random",
+            Activation::Relu => "relu-random",
+            Activation::Sigmoid => "sigmoid-random",
+        }
     }
     fn dim(&self) -> usize {
         self.projection.dim()
@@ -54,8 +63,10 @@ impl FeatureMap for Random {
             let rows = self.projection.rows(strip * STRIP, h.nrows(), scratch);
             let p = MatRef::from_row_major_slice(rows, h.nrows(), self.dim());
             matmul(h.rb_mut(), Accum::Replace, p, x, 1.0, Par::Seq);
-            if self.relu {
-                relu(h);
+            match self.activation {
+                Activation::Linear => {}
+                Activation::Relu => relu(h),
+                Activation::Sigmoid => map(h, |v| 1.0 / (1.0 + (-v).exp())),
             }
         });
     }
@@ -66,9 +77,14 @@ impl FeatureMap for Random {
 
 /// `h <- max(h, 0)`.
 pub(super) fn relu(h: MatMut<'_, f32>) {
+    map(h, |v| v.max(0.0));
+}
+
+/// `h <- f(h)`, entry by entry.
+fn map(h: MatMut<'_, f32>, f: impl Fn(f32) -> f32) {
     for column in h.col_iter_mut() {
         match column.try_as_col_major_mut() {
-            Some(column) => column.as_slice_mut().iter_mut().for_each(|v| *v = v.max(0.0)),
+            Some(column) => column.as_slice_mut().iter_mut().for_each(|v| *v = f(*v)),
             None => unreachable!("lifted features are stored by column"),
         }
     }
@@ -82,8 +98,8 @@ mod tests {
     #[test]
     fn relu_of_the_product_in_any_chunking_kept_or_regenerated() {
         let (width, dim, n) = (1100, 7, 5);
-        let kept = Random::new(Projection::from_seed(width, dim, 3, true), true);
-        let lazy = Random::new(Projection::from_seed(width, dim, 3, false), true);
+        let kept = Random::new(Projection::from_seed(width, dim, 3, true), Activation::Relu);
+        let lazy = Random::new(Projection::from_seed(width, dim, 3, false), Activation::Relu);
         let x = Mat::<f32>::from_fn(dim, n, |i, j| ((i * 5 + j * 3) % 7) as f32 - 3.0);
         let mut h = Mat::zeros(width, n);
         kept.lift(x.as_ref(), h.as_mut());

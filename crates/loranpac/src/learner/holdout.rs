@@ -1,0 +1,153 @@
+//! RanPAC's choice of lambda: fit on a random four fifths of a task, judge by the squared error on the rest.
+//!
+//! With `H_f (E x n)` to fit and `H_v` to judge, the predictions for every lambda come from one eigendecomposition of
+//! the smaller Gram matrix:
+//!
+//! ```text
+//! n <= E   H_f' H_f = V diag(mu) V'   H_v' H_f V (mu + lambda)^-1 V' Y_f'
+//! n >  E   H_f H_f' = V diag(mu) V'   H_v' V (mu + lambda)^-1 V' H_f Y_f'
+//! ```
+
+use faer::linalg::matmul::matmul;
+use faer::{Accum, Mat, MatRef};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+use super::lifted::CHUNK;
+use crate::error::Error;
+use crate::gram::{Eigen, Gram};
+use crate::linalg::{cast, gram_f64, par};
+
+/// The values of lambda that RanPAC tries.
+pub const GRID: [f64; 17] =
+    [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8];
+
+/// Lambda where a task is too small to hold anything out: large enough to be safe, says the paper.
+const FALLBACK: f64 = 1e4;
+
+/// The lambda of the grid with the smallest validation error on lifted samples `h` (E x m).
+///
+/// The split is drawn from `seed` and `task`. `before` is the answer for a task of a single sample.
+pub(super) fn choose(
+    h: MatRef<'_, f32>,
+    classes: &[usize],
+    seed: u64,
+    task: u64,
+    before: Option<f64>,
+) -> Result<f64, Error> {
+    let m = classes.len();
+    if m < 2 {
+        return Ok(before.unwrap_or(FALLBACK));
+    }
+    let order = permutation(m, seed, task);
+    let fit = (m * 4 / 5).clamp(1, m - 1);
+    let errors = validation_errors(h, classes, &order[..fit], &order[fit..], &GRID)?;
+    let best = (0..GRID.len()).filter(|&i| errors[i].is_finite()).min_by(|&i, &j| errors[i].total_cmp(&errors[j]));
+    Ok(best.map_or(FALLBACK, |i| GRID[i]))
+}
+
+/// A random order of `0..n`, the same for the same seed and stream everywhere (Fisher and Yates).
+pub(super) fn permutation(n: usize, seed: u64, stream: u64) -> Vec<usize> {
+    let mut key = [0u8; 32];
+    key[..8].copy_from_slice(&seed.to_le_bytes());
+    let mut random = ChaCha8Rng::from_seed(key);
+    random.set_stream(stream);
+    let mut order: Vec<usize> = (0..n).collect();
+    for i in (1..n).rev() {
+        // The bias of a 64-bit remainder is far below anything that could be seen.
+        order.swap(i, (random.next_u64() % (i as u64 + 1)) as usize);
+    }
+    order
+}
+
+/// Mean squared error over the samples `validate` and the classes of the task, for each lambda, of the ridge
+/// regression on the samples `fit`. Cost: one eigendecomposition in the smaller of E and the number of samples.
+pub fn validation_errors(
+    h: MatRef<'_, f32>,
+    classes: &[usize],
+    fit: &[usize],
+    validate: &[usize],
+    lambdas: &[f64],
+) -> Result<Vec<f64>, Error> {
+    let mut present = classes.to_vec();
+    present.sort_unstable();
+    present.dedup();
+    let place = |sample: usize| present.partition_point(|class| *class < classes[sample]);
+    let targets = |samples: &[usize]| {
+        let mut y = Mat::<f64>::zeros(samples.len(), present.len());
+        samples.iter().enumerate().for_each(|(row, &sample)| y[(row, place(sample))] = 1.0);
+        y
+    };
+    let (y_fit, y) = (targets(fit), targets(validate));
+    let mut gram;
+    // left (v x n) and right (n x c): predictions are left V (mu + lambda)^-1 V' right.
+    let (left, right) = if fit.len() <= h.nrows() {
+        let order: Vec<usize> = fit.iter().chain(validate).copied().collect();
+        let k = gram_f64(select(h, &order).as_ref()); // lower triangle
+        gram = Gram::zeros(fit.len());
+        gram.set_matrix(k.as_ref().submatrix(0, 0, fit.len(), fit.len()).transpose());
+        (k.as_ref().submatrix(fit.len(), 0, validate.len(), fit.len()).to_owned(), y_fit)
+    } else {
+        gram = Gram::zeros(h.nrows());
+        let mut right = Mat::<f64>::zeros(h.nrows(), present.len());
+        for part in fit.chunks(CHUNK) {
+            let h: Mat<f64> = cast(select(h, part).as_ref());
+            gram.add(h.as_ref());
+            matmul(&mut right, Accum::Add, &h, targets(part), 1.0, par());
+        }
+        (cast(select(h, validate).transpose()), right)
+    };
+    let Eigen { values, vectors } = gram.eigen()?;
+    let (left, right) = (product(left.as_ref(), vectors.as_ref()), product(vectors.transpose(), right.as_ref()));
+    let error = |&lambda: &f64| {
+        let mut scaled = left.clone();
+        for (j, value) in values.iter().enumerate() {
+            let weight = 1.0 / (value.max(0.0) + lambda);
+            scaled.col_mut(j).iter_mut().for_each(|v| *v *= weight);
+        }
+        let miss = product(scaled.as_ref(), right.as_ref()) - &y;
+        miss.squared_norm_l2() / (miss.nrows() * miss.ncols()) as f64
+    };
+    Ok(lambdas.iter().map(error).collect())
+}
+
+fn select(h: MatRef<'_, f32>, samples: &[usize]) -> Mat<f32> {
+    let mut chosen = Mat::zeros(h.nrows(), samples.len());
+    samples.iter().enumerate().for_each(|(j, &sample)| chosen.col_mut(j).copy_from(h.col(sample)));
+    chosen
+}
+
+fn product(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> Mat<f64> {
+    let mut c = Mat::zeros(a.nrows(), b.ncols());
+    matmul(&mut c, Accum::Replace, a, b, 1.0, par());
+    c
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_split_is_a_permutation_that_depends_on_seed_and_task_alone() {
+        let order = permutation(100, 1993, 3);
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..100).collect::<Vec<_>>());
+        assert_eq!(order, permutation(100, 1993, 3));
+        assert_ne!(order, permutation(100, 1993, 4));
+        assert_ne!(order, permutation(100, 1994, 3));
+    }
+
+    #[test]
+    fn noise_asks_for_a_large_lambda_and_clean_data_for_a_small_one() {
+        let sample = |i: usize, j: usize| (((i * 37 + j * 101) ^ (i * j + 13)) % 1009) as f32 / 504.5 - 1.0;
+        let noise = Mat::<f32>::from_fn(40, 100, sample);
+        let classes: Vec<usize> = (0..100).map(|j| (j * 7919 / 13) % 2).collect();
+        assert!(choose(noise.as_ref(), &classes, 0, 0, None).unwrap() >= 100.0);
+        // The first two features are the classes themselves.
+        let clean =
+            Mat::<f32>::from_fn(40, 100, |i, j| if i < 2 { f32::from(i == classes[j]) } else { 0.01 * sample(i, j) });
+        assert!(choose(clean.as_ref(), &classes, 0, 0, None).unwrap() <= 1.0);
+        assert_eq!(choose(clean.as_ref().subcols(0, 1), &[0], 0, 0, Some(7.0)).unwrap(), 7.0);
+    }
+}

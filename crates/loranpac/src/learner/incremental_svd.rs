@@ -1,0 +1,221 @@
+//! The incremental SVD of the paper, written down literally in f32 without its safeguards: no truncation, and no
+//! re-orthogonalisation of U (Remark re-orthogonalize), or U, Sigma and V updated together. The paper found both worse
+//! than [`LoRanPac`](super::LoRanPac) and Min-Norm; they are here to be seen.
+//!
+//! ```text
+//! [Q, R] = qr(H - U U' H),   [Sigma U'H; 0 R] = U' S V',   U <- [U Q] U',   V <- diag(V, I) V'
+//! W = (J U) Sigma^-2 U'        or, with V:        W = (Y V) Sigma^-1 U'
+//! ```
+//!
+//! Cost: `2 E (k + m)^2` flops and an SVD of size k + m at every task, however small the task.
+
+use std::sync::Arc;
+
+use faer::linalg::matmul::matmul;
+use faer::prelude::Reborrow;
+use faer::{Accum, Mat, MatRef};
+
+use super::lifted::{CHUNK, Lifted, add_by_class, bytes_of, grow_columns, indices};
+use super::loranpac::UNSTABLE;
+use super::{Learner, Scores, StreamSizes, Summary, check_task};
+use crate::error::Error;
+use crate::features::Features;
+use crate::label::{Label, LabelTable};
+use crate::lift::FeatureMap;
+use crate::linalg::par;
+use crate::memory::{product, sum};
+use crate::registry::{Input, Method};
+
+/// The learner.
+pub struct IncrementalSvd {
+    lifted: Lifted,
+    /// Whether V is kept, too, and W formed with it.
+    joint: bool,
+    max_rank: usize,
+    table: LabelTable,
+    samples: usize,
+    factors: Factors,
+    /// The class of each row of V.
+    classes: Vec<usize>,
+    /// J' = (Y H')', E x c.
+    sums: Mat<f32>,
+    classifier: Option<Mat<f32>>,
+}
+
+/// `H = U Sigma V'`, as far as it is kept.
+struct Factors {
+    /// U, E x k.
+    u: Mat<f32>,
+    sigma: Vec<f32>,
+    /// V, M x k.
+    v: Mat<f32>,
+}
+
+impl IncrementalSvd {
+    /// A model that keeps U and Sigma, or (`joint`) V as well.
+    pub fn new(lift: Arc<dyn FeatureMap>, joint: bool, max_rank: usize) -> Self {
+        IncrementalSvd {
+            lifted: Lifted::new(lift),
+            joint,
+            max_rank,
+            table: LabelTable::default(),
+            samples: 0,
+            factors: Factors { u: Mat::new(), sigma: Vec::new(), v: Mat::new() },
+            classes: Vec::new(),
+            sums: Mat::new(),
+            classifier: None,
+        }
+    }
+
+    /// The updated factors, or an error that changes nothing.
+    fn update(&self, h: MatRef<'_, f32>) -> Result<Factors, Error> {
+        let old = &self.factors;
+        let (width, m, k) = (h.nrows(), h.ncols(), old.sigma.len());
+        let c = multiply(old.u.transpose(), h);
+        let mut residual = h.to_owned();
+        matmul(&mut residual, Accum::Add, &old.u, &c, -1.0, par());
+        let qr = residual.qr();
+        let (q, r) = (qr.compute_thin_Q(), qr.thin_R());
+        let p = q.ncols();
+        let mut small = Mat::<f32>::zeros(k + p, k + m);
+        (0..k).for_each(|i| small[(i, i)] = old.sigma[i]);
+        small.as_mut().submatrix_mut(0, k, k, m).copy_from(&c);
+        for j in 0..m {
+            (0..p.min(j + 1)).for_each(|i| small[(k + i, k + j)] = r[(i, j)]);
+        }
+        let svd = small.thin_svd().map_err(|_| Error::Eigen { rank: k + p })?;
+        let kept = (k + p).min(k + m).min(width).min(self.max_rank);
+        let sigma: Vec<f32> = svd.S().column_vector().iter().take(kept).copied().collect();
+        let (left, right) = (svd.U().subcols(0, kept), svd.V().subcols(0, kept));
+        let mut u = multiply(old.u.as_ref(), left.subrows(0, k));
+        matmul(&mut u, Accum::Add, &q, left.subrows(k, p), 1.0, par());
+        let mut v = Mat::new();
+        if self.joint {
+            v = Mat::zeros(old.v.nrows() + m, kept);
+            let (above, mut below) = v.as_mut().split_at_row_mut(old.v.nrows());
+            matmul(above, Accum::Replace, &old.v, right.subrows(0, k), 1.0, par());
+            below.copy_from(right.subrows(k, m));
+        }
+        Ok(Factors { u, sigma, v })
+    }
+}
+
+fn multiply(a: MatRef<'_, f32>, b: MatRef<'_, f32>) -> Mat<f32> {
+    let mut c = Mat::zeros(a.nrows(), b.ncols());
+    matmul(&mut c, Accum::Replace, a, b, 1.0, par());
+    c
+}
+
+impl Learner for IncrementalSvd {
+    fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
+        check_task(x, labels, self.lifted.lift.dim())?;
+        let width = self.lifted.width();
+        if self.samples == 0 {
+            self.factors.u = Mat::zeros(width, 0);
+        }
+        let h: Mat<f32> = self.lifted.lift(x).rb().to_owned();
+        self.factors = self.update(h.as_ref())?;
+        self.classifier = None;
+        let classes = indices(&mut self.table, labels);
+        grow_columns(&mut self.sums, width, self.table.len());
+        add_by_class(&mut self.sums, h.as_ref(), &classes);
+        if self.joint {
+            self.classes.extend(&classes);
+        }
+        self.samples += labels.len();
+        self.lifted.wipe(x.len().min(CHUNK));
+        Ok(())
+    }
+
+    fn prepare(&mut self) -> Result<(), Error> {
+        if self.samples == 0 {
+            return Err(Error::NothingLearned);
+        }
+        if self.classifier.is_none() {
+            let Factors { u, sigma, v } = &self.factors;
+            let inverse = |i: usize| sigma[i].max(f32::MIN_POSITIVE.sqrt()).recip();
+            // k x c: Sigma^-2 U' J', or Sigma^-1 (Y V)'.
+            let mut inner = if self.joint {
+                let mut sums = Mat::<f32>::zeros(sigma.len(), self.table.len());
+                add_by_class(&mut sums, v.transpose(), &self.classes);
+                sums
+            } else {
+                multiply(u.transpose(), self.sums.as_ref())
+            };
+            for (i, row) in inner.as_mut().row_iter_mut().enumerate() {
+                let scale = if self.joint { inverse(i) } else { inverse(i) * inverse(i) };
+                row.iter_mut().for_each(|v| *v *= scale);
+            }
+            self.classifier = Some(multiply(u.as_ref(), inner.as_ref()));
+        }
+        Ok(())
+    }
+
+    fn scores(&mut self, x: Features<'_>) -> Result<Scores, Error> {
+        x.validate(self.lifted.lift.dim())?;
+        self.prepare()?;
+        let weights = self.classifier.as_ref().ok_or(Error::NothingLearned)?;
+        Ok(self.lifted.scores(x, CHUNK, weights, &[]))
+    }
+
+    fn classes(&self) -> &LabelTable {
+        &self.table
+    }
+
+    fn summary(&self) -> Summary {
+        let (samples, classes, rank) = (self.samples, self.table.len(), Some(self.factors.sigma.len()));
+        Summary { samples, classes, basis_rank: rank, kept_rank: rank, ..Summary::default() }
+    }
+
+    fn settings(&self) -> serde_json::Value {
+        serde_json::json!({ "joint": self.joint, "max_rank": self.max_rank })
+    }
+
+    fn state_bytes(&self) -> usize {
+        let Factors { u, sigma, v } = &self.factors;
+        let rows = self.classes.capacity() * size_of::<usize>() + sigma.capacity() * size_of::<f32>();
+        let classifier = self.classifier.as_ref().map_or(0, bytes_of);
+        bytes_of(u) + bytes_of(v) + bytes_of(&self.sums) + classifier + rows + self.lifted.bytes()
+    }
+
+    fn peak_bytes(&self, stream: &StreamSizes) -> usize {
+        let (width, task) = (self.lifted.width(), stream.largest_task);
+        let rank = stream.samples.min(width).min(self.max_rank.saturating_add(task));
+        let v = if self.joint { product(&[2, 4, stream.samples, rank]) } else { 0 };
+        sum(&[
+            product(&[2, 4, width, rank]),
+            product(&[5, 4, rank, rank]),
+            product(&[4, 4, width, task]),
+            product(&[2, 4, width, stream.classes]),
+            v,
+        ])
+    }
+}
+
+/// The entry of Min-Norm without re-orthogonalisation.
+pub(crate) const WITHOUT_REORTHOGONALISATION: Method = Method {
+    name: "min-norm-drifting",
+    summary: "min-norm by a literal incremental SVD whose U is never re-orthogonalised",
+    input: Input::Lifted,
+    continual: true,
+    exemplar_free: true,
+    truncates: false,
+    cuts: false,
+    settings: &[],
+    exempt: UNSTABLE,
+    build: |options, _| Ok(Box::new(IncrementalSvd::new(options.lift.clone(), false, options.max_rank.max(1)))),
+};
+
+/// The entry of Min-Norm with V.
+pub(crate) const JOINT: Method = Method {
+    name: "min-norm-joint",
+    summary: "min-norm by a literal incremental SVD of U, Sigma and V together (V has a row for every sample)",
+    input: Input::Lifted,
+    continual: true,
+    exemplar_free: false,
+    truncates: false,
+    cuts: false,
+    settings: &[],
+    exempt: UNSTABLE,
+    build: |options, _| Ok(Box::new(IncrementalSvd::new(options.lift.clone(), true, options.max_rank.max(1)))),
+};

@@ -1,0 +1,249 @@
+//! Streaming linear discriminant analysis (Hayes and Kanan, 2020): class means and one covariance for all classes.
+//!
+//! ```text
+//! Sigma = sum over classes and samples of (h - mu_y)(h - mu_y)' / M
+//! A     = (1 - s) Sigma + s (tr Sigma / E) I        s: shrinkage
+//! score of class k:  mu_k' A^-1 h - mu_k' A^-1 mu_k / 2        all classes equally likely
+//! ```
+//!
+//! The scatter `M Sigma` is updated by chunks exactly (Chan et al.), so that neither order nor division matters. On plain
+//! features this is SLDA, on random Fourier features RanDumb (Prabhu et al., 2024). Cost: `E^2 m` flops per task and
+//! `E^3 / 3` for the classifier.
+
+use std::sync::Arc;
+
+use faer::prelude::Reborrow;
+use faer::{Mat, MatRef};
+
+use super::lifted::{CHUNK, Lifted, bytes_of, grow_columns, indices};
+use super::{Learner, Scores, StreamSizes, Summary, check_task};
+use crate::error::Error;
+use crate::features::Features;
+use crate::gram::Gram;
+use crate::label::{Label, LabelTable};
+use crate::lift::FeatureMap;
+use crate::linalg::cast;
+use crate::memory::{product, sum};
+use crate::registry::{Input, Method, MethodOptions, Settings};
+
+/// How far the covariance is drawn towards a multiple of the identity.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Shrinkage {
+    /// This share, in [0, 1).
+    Fixed(f64),
+    /// The oracle approximating shrinkage of Chen et al. (2010), from the covariance itself.
+    Oracle,
+}
+
+/// The learner.
+pub struct Lda {
+    lifted: Lifted,
+    shrinkage: Shrinkage,
+    table: LabelTable,
+    /// M Sigma.
+    scatter: Gram,
+    /// Class means, E x c.
+    means: Mat<f64>,
+    counts: Vec<usize>,
+    classifier: Option<(Mat<f32>, Vec<f32>)>,
+}
+
+impl Lda {
+    /// A model on lifted features.
+    pub fn new(lift: Arc<dyn FeatureMap>, shrinkage: Shrinkage) -> Result<Self, Error> {
+        if let Shrinkage::Fixed(s) = shrinkage
+            && !(0.0..1.0).contains(&s)
+        {
+            return Err(Error::setting("shrinkage", s, "it must be in [0, 1), or `oracle`"));
+        }
+        Ok(Lda {
+            lifted: Lifted::new(lift),
+            shrinkage,
+            table: LabelTable::default(),
+            scatter: Gram::default(),
+            means: Mat::new(),
+            counts: Vec::new(),
+            classifier: None,
+        })
+    }
+
+    fn samples(&self) -> usize {
+        self.counts.iter().sum()
+    }
+
+    /// The share of the identity in the covariance.
+    pub fn shrinkage(&self) -> f64 {
+        match self.shrinkage {
+            Shrinkage::Fixed(s) => s,
+            Shrinkage::Oracle => {
+                let (n, p) = (self.samples() as f64, self.lifted.width() as f64);
+                let mean = self.scatter.trace() / p;
+                let (alpha, mu2) = (self.scatter.squared_norm() / (p * p), mean * mean);
+                let denominator = (n + 1.0) * (alpha - mu2 / p);
+                // Below 1: A must keep some of Sigma to be of its scale.
+                if denominator > 0.0 { ((alpha + mu2) / denominator).min(0.999) } else { 0.999 }
+            }
+        }
+    }
+
+    /// `A^-1 mu_k` in the rows (c x E), and the constants.
+    pub fn weights(&mut self) -> Result<(Mat<f64>, Vec<f64>), Error> {
+        let samples = self.samples() as f64;
+        if samples == 0.0 {
+            return Err(Error::NothingLearned);
+        }
+        let s = self.shrinkage();
+        let mut w = self.means.transpose().to_owned();
+        // A^-1 = M / (1 - s) (M Sigma + ridge I)^-1
+        let spread = self.scatter.trace() / self.lifted.width() as f64;
+        let ridge = s * spread / (1.0 - s);
+        if spread > 0.0 {
+            self.scatter.solve_regardless(&mut w, ridge)?;
+            w.as_mut().col_iter_mut().for_each(|column| column.iter_mut().for_each(|v| *v *= samples / (1.0 - s)));
+        } // One sample per class, or none that differ: nearest means.
+        let bias = (0..w.nrows()).map(|class| -0.5 * (w.row(class) * self.means.col(class))).collect();
+        Ok((w, bias))
+    }
+
+    /// The exact update of means and scatter with a batch: its own scatter about its class means, and for each class a
+    /// term for the distance between the old mean and the batch's.
+    fn absorb(&mut self, h: MatRef<'_, f32>, classes: &[usize]) {
+        let width = h.nrows();
+        let mut present = classes.to_vec();
+        present.sort_unstable();
+        present.dedup();
+        let place: Vec<usize> = classes.iter().map(|class| present.partition_point(|other| other < class)).collect();
+        let mut counts = vec![0usize; present.len()];
+        let mut means = Mat::<f64>::zeros(width, present.len());
+        let mut columns = Mat::<f64>::zeros(width, classes.len() + present.len());
+        for (sample, &place) in place.iter().enumerate() {
+            counts[place] += 1;
+            let sums = means.col_mut(place);
+            sums.iter_mut().zip(h.col(sample).iter()).for_each(|(sum, v)| *sum += *v as f64);
+        }
+        for (place, &count) in counts.iter().enumerate() {
+            means.col_mut(place).iter_mut().for_each(|v| *v /= count as f64);
+        }
+        for (sample, &place) in place.iter().enumerate() {
+            let target = columns.col_mut(sample);
+            let pairs = h.col(sample).iter().zip(means.col(place).iter());
+            target.iter_mut().zip(pairs).for_each(|(t, (h, mean))| *t = *h as f64 - mean);
+        }
+        for (place, &class) in present.iter().enumerate() {
+            let (old, new) = (self.counts[class] as f64, counts[place] as f64);
+            let weight = (old * new / (old + new)).sqrt();
+            let target = columns.col_mut(classes.len() + place);
+            let pairs = self.means.col_mut(class).iter_mut().zip(means.col(place).iter());
+            target.iter_mut().zip(pairs).for_each(|(t, (mean, batch))| {
+                *t = weight * (batch - *mean);
+                *mean += (batch - *mean) * new / (old + new);
+            });
+            self.counts[class] += counts[place];
+        }
+        self.scatter.add(columns.as_ref());
+    }
+}
+
+impl Learner for Lda {
+    fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
+        check_task(x, labels, self.lifted.lift.dim())?;
+        self.classifier = None;
+        let width = self.lifted.width();
+        if self.scatter.rank() == 0 {
+            self.scatter = Gram::zeros(width);
+        }
+        let classes = indices(&mut self.table, labels);
+        grow_columns(&mut self.means, width, self.table.len());
+        self.counts.resize(self.table.len(), 0);
+        for (part, classes) in x.chunks(CHUNK).zip(classes.chunks(CHUNK)) {
+            let h: Mat<f32> = self.lifted.lift(part).rb().to_owned();
+            self.absorb(h.as_ref(), classes);
+        }
+        self.lifted.wipe(x.len().min(CHUNK));
+        Ok(())
+    }
+
+    fn prepare(&mut self) -> Result<(), Error> {
+        if self.classifier.is_none() {
+            let (w, bias) = self.weights()?;
+            self.classifier = Some((cast(w.transpose()), bias.iter().map(|&b| b as f32).collect()));
+        }
+        Ok(())
+    }
+
+    fn scores(&mut self, x: Features<'_>) -> Result<Scores, Error> {
+        x.validate(self.lifted.lift.dim())?;
+        self.prepare()?;
+        let (weights, bias) = self.classifier.as_ref().ok_or(Error::NothingLearned)?;
+        Ok(self.lifted.scores(x, CHUNK, weights, bias))
+    }
+
+    fn classes(&self) -> &LabelTable {
+        &self.table
+    }
+
+    fn summary(&self) -> Summary {
+        Summary { samples: self.samples(), classes: self.table.len(), ..Summary::default() }
+    }
+
+    fn settings(&self) -> serde_json::Value {
+        match self.shrinkage {
+            Shrinkage::Fixed(s) => serde_json::json!({ "shrinkage": s }),
+            Shrinkage::Oracle => serde_json::json!({ "shrinkage": "oracle" }),
+        }
+    }
+
+    fn state_bytes(&self) -> usize {
+        let classifier = self.classifier.as_ref().map_or(0, |(w, b)| bytes_of(w) + size_of_val(&b[..]));
+        let counts = self.counts.capacity() * size_of::<usize>();
+        self.scatter.bytes() + bytes_of(&self.means) + counts + classifier + self.lifted.bytes()
+    }
+
+    fn peak_bytes(&self, stream: &StreamSizes) -> usize {
+        let (width, chunk) = (self.lifted.width(), CHUNK.min(stream.largest_task));
+        sum(&[
+            product(&[8, width, width]),
+            product(&[8 + 8 + 4, width, stream.classes]),
+            product(&[4 + 4 + 8 + 16, width, chunk]),
+        ])
+    }
+}
+
+const SETTINGS: &[(&str, &str)] =
+    &[("shrinkage", "share of the identity in the covariance, or `oracle` (default): from the covariance itself")];
+
+fn build(options: &MethodOptions, settings: &Settings<'_>) -> Result<Box<dyn Learner>, Error> {
+    let shrinkage = match settings.get("shrinkage") {
+        None | Some("oracle") => Shrinkage::Oracle,
+        Some(_) => Shrinkage::Fixed(settings.number("shrinkage", 0.0)?),
+    };
+    Ok(Box::new(Lda::new(options.lift.clone(), shrinkage)?))
+}
+
+/// The entry of streaming LDA.
+pub(crate) const SLDA: Method = Method {
+    name: "slda",
+    summary: "streaming linear discriminant analysis with shrinkage, on plain features",
+    input: Input::Plain,
+    continual: true,
+    exemplar_free: true,
+    truncates: false,
+    cuts: false,
+    settings: SETTINGS,
+    exempt: &[],
+    build,
+};
+
+/// The entry of RanDumb.
+pub(crate) const RANDUMB: Method = Method {
+    name: "randumb",
+    summary: "random Fourier features and streaming linear discriminant analysis",
+    input: Input::LiftedBy("fourier"),
+    continual: true,
+    exemplar_free: true,
+    truncates: false,
+    cuts: false,
+    settings: SETTINGS,
+    exempt: &[],
+    build,
+};

@@ -1,0 +1,301 @@
+//! Orthogonal gradient descent for the linear model on lifted features, and its relatives.
+//!
+//! The gradient of a linear model lies in the span of its samples. OGD (Farajtabar et al., 2020) keeps an orthonormal
+//! basis Q of all earlier samples and trains on a task with gradients from which that span is projected out, so that
+//! earlier outputs never change:
+//!
+//! ```text
+//! W <- W + eta (Y - W H) Hp',    Hp = H - Q Q' H = Qn Rn,    eta = 1 / largest eigenvalue of Hp Hp'
+//! ```
+//!
+//! n such steps have a closed form: W gains `(Y - W H) Rn' g(Rn Rn') Qn'` with `g(mu) = (1 - (1 - eta mu)^n) / mu`, and
+//! that is how they are taken: a function of a p x p matrix instead of n passes over E. PCA-OGD (Doan et al., 2021) keeps
+//! only the leading principal directions of each task. OR-Fit (Min et al., 2022) goes through the samples once, each with
+//! the step that fits it exactly, and truncates its basis to r_max by incremental PCA. Cost: `8 E r m` flops per task.
+
+use std::sync::Arc;
+
+use faer::linalg::matmul::matmul;
+use faer::prelude::{Reborrow, ReborrowMut};
+use faer::{Accum, Mat, MatMut, MatRef};
+
+use super::lifted::{CHUNK, Lifted, bytes_of, grow_columns, indices};
+use super::{Learner, Scores, StreamSizes, Summary, check_task};
+use crate::basis::{Basis, Split};
+use crate::error::Error;
+use crate::features::Features;
+use crate::gram::{Eigen, Gram};
+use crate::label::{Label, LabelTable};
+use crate::lift::FeatureMap;
+use crate::linalg::{cast, column_norms, par};
+use crate::memory::{product, sum};
+use crate::registry::{Input, Method, Promise};
+use crate::statistics::DEFAULT_DROP;
+use crate::truncation::Truncation;
+
+/// Which of the family.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Variant {
+    /// All directions are protected; this many gradient steps per task.
+    Ogd(u32),
+    /// The leading directions of each task are protected; this many gradient steps per task.
+    Pca(u32, Truncation),
+    /// One pass with exact steps; at most this many directions.
+    OrFit(usize),
+}
+
+/// The learner.
+pub struct Ogd {
+    lifted: Lifted,
+    variant: Variant,
+    table: LabelTable,
+    samples: usize,
+    basis: Basis<f32>,
+    /// `Q' H H' Q` as far as it is known, for OR-Fit's incremental PCA.
+    gram: Gram,
+    /// W', E x c.
+    weights: Mat<f32>,
+}
+
+impl Ogd {
+    /// A model that knows nothing yet.
+    pub fn new(lift: Arc<dyn FeatureMap>, variant: Variant) -> Result<Self, Error> {
+        if let Variant::Pca(_, truncation) = variant {
+            truncation.validate()?;
+        }
+        let basis = Basis::new(lift.width());
+        let (table, gram) = (LabelTable::default(), Gram::default());
+        Ok(Ogd { lifted: Lifted::new(lift), variant, table, samples: 0, basis, gram, weights: Mat::new() })
+    }
+
+    /// W' (E x c).
+    pub fn weights(&self) -> MatRef<'_, f32> {
+        self.weights.as_ref()
+    }
+
+    /// Learns lifted samples (E x m, destroyed).
+    fn absorb(&mut self, mut h: MatMut<'_, f32>, classes: &[usize]) -> Result<(), Error> {
+        let norms = column_norms(h.rb());
+        let miss = self.miss(h.rb(), classes);
+        let split = self.basis.split(h.rb_mut(), &norms, DEFAULT_DROP * f32::EPSILON as f64);
+        let steps = match self.variant {
+            Variant::Ogd(steps) | Variant::Pca(steps, _) => gradient_steps(&split.new, &miss, steps)?,
+            Variant::OrFit(_) => exact_steps(&split.new, &miss, &norms),
+        };
+        let qn = h.rb().subcols(0, split.new.nrows());
+        let steps: Mat<f32> = cast(steps.transpose());
+        matmul(&mut self.weights, Accum::Add, qn, &steps, 1.0, par());
+        match self.variant {
+            Variant::Ogd(_) => self.basis.append(qn),
+            Variant::Pca(_, truncation) => {
+                let turn: Mat<f32> = cast(leading(&split, truncation, self.basis.width())?.as_ref());
+                let mut protected = Mat::<f32>::zeros(qn.nrows(), turn.ncols());
+                matmul(&mut protected, Accum::Replace, qn, &turn, 1.0, par());
+                self.basis.append(protected.as_ref());
+            }
+            Variant::OrFit(most) => {
+                self.basis.append(qn);
+                self.gram.grow(split.known.as_ref(), split.new.as_ref());
+                if self.basis.rank() > most {
+                    let Eigen { values, vectors } = self.gram.eigen()?;
+                    self.gram.set_diagonal(&values[..most]);
+                    self.basis.rotate(vectors.as_ref().subcols(0, most));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `Y - W H`, c x m.
+    fn miss(&self, h: MatRef<'_, f32>, classes: &[usize]) -> Mat<f64> {
+        let mut outputs = Mat::<f32>::zeros(h.ncols(), self.weights.ncols());
+        matmul(&mut outputs, Accum::Replace, h.transpose(), &self.weights, 1.0, par());
+        Mat::from_fn(self.weights.ncols(), h.ncols(), |class, sample| {
+            f64::from(u8::from(classes[sample] == class)) - outputs[(sample, class)] as f64
+        })
+    }
+}
+
+/// n gradient steps at once: `R Rn' g(Rn Rn')`, c x p.
+fn gradient_steps(rn: &Mat<f64>, miss: &Mat<f64>, steps: u32) -> Result<Mat<f64>, Error> {
+    let p = rn.nrows();
+    let mut gram = Gram::zeros(p);
+    gram.add(rn.as_ref());
+    let mut b = miss * rn.transpose();
+    gram.apply_function(&mut b, |mu, _| {
+        let largest = mu.first().copied().unwrap_or(0.0).max(f64::MIN_POSITIVE);
+        // (1 - (1 - x)^n) / mu with x = mu / largest; for x near 0 it tends to n / largest.
+        let g = |mu: f64| {
+            let x = (mu / largest).clamp(0.0, 1.0);
+            if x < 1e-12 { steps as f64 / largest } else { (1.0 - (1.0 - x).powf(steps as f64)) / (x * largest) }
+        };
+        mu.iter().map(|&mu| g(mu)).collect()
+    })?;
+    Ok(b)
+}
+
+/// One pass, sample after sample: each takes the step along its part that is new, of the length that fits it exactly.
+/// In the coordinates of Qn that is Gram-Schmidt on the columns of Rn.
+fn exact_steps(rn: &Mat<f64>, miss: &Mat<f64>, norms: &[f64]) -> Mat<f64> {
+    let p = rn.nrows();
+    let mut seen = Mat::<f64>::zeros(p, p);
+    let mut rank = 0;
+    let mut b = Mat::<f64>::zeros(miss.nrows(), p);
+    for (j, norm) in norms.iter().enumerate() {
+        let column = rn.col(j).to_owned();
+        let mut v = column.clone();
+        for _ in 0..2 {
+            let known = seen.as_ref().subcols(0, rank);
+            v = &v - known * (known.transpose() * &v);
+        }
+        let length = v.norm_l2();
+        if rank == p || length <= DEFAULT_DROP * f32::EPSILON as f64 * norm {
+            continue; // Nothing new in it, so nothing can be fitted without changing what was.
+        }
+        v.iter_mut().for_each(|v| *v /= length);
+        let now = miss.col(j) - &b * &column;
+        let step = v.transpose() * &column;
+        b += now * v.transpose() * faer::Scale(1.0 / step);
+        seen.col_mut(rank).copy_from(&v);
+        rank += 1;
+    }
+    b
+}
+
+/// The new directions among a task's leading principal ones: an orthonormal Z with `Qn Z` their span outside Q.
+fn leading(split: &Split, truncation: Truncation, width: usize) -> Result<Mat<f64>, Error> {
+    let m = split.new.ncols();
+    let mut gram = Gram::zeros(m);
+    gram.add(split.known.transpose());
+    gram.add(split.new.transpose());
+    let Eigen { values, vectors } = gram.eigen()?;
+    let k = truncation.kept(&values, width, m, m);
+    let directions = &split.new * vectors.as_ref().subcols(0, k);
+    // Directions that were protected already leave nothing here, to rounding.
+    let svd = directions.thin_svd().map_err(|_| Error::Eigen { rank: m })?;
+    let floor = DEFAULT_DROP * f32::EPSILON as f64 * values.first().copied().unwrap_or(0.0).max(0.0).sqrt();
+    let rank = svd.S().column_vector().iter().take_while(|&&s| s > floor).count();
+    Ok(svd.U().subcols(0, rank).to_owned())
+}
+
+impl Learner for Ogd {
+    /// The only error after the input has been accepted is [`Error::Eigen`].
+    fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
+        check_task(x, labels, self.lifted.lift.dim())?;
+        let classes = indices(&mut self.table, labels);
+        grow_columns(&mut self.weights, self.lifted.width(), self.table.len());
+        self.samples += labels.len();
+        // A task's gradient steps need the whole task; one pass may be divided.
+        let batch = if matches!(self.variant, Variant::OrFit(_)) { CHUNK } else { x.len() };
+        let mut outcome = Ok(());
+        for (part, classes) in x.chunks(batch).zip(classes.chunks(batch)) {
+            let mut h = self.lifted.lift(part).rb().to_owned();
+            outcome = outcome.and(self.absorb(h.as_mut(), classes));
+        }
+        self.lifted.wipe(x.len().min(CHUNK));
+        outcome
+    }
+
+    fn prepare(&mut self) -> Result<(), Error> {
+        if self.samples == 0 { Err(Error::NothingLearned) } else { Ok(()) }
+    }
+
+    fn scores(&mut self, x: Features<'_>) -> Result<Scores, Error> {
+        x.validate(self.lifted.lift.dim())?;
+        self.prepare()?;
+        Ok(self.lifted.scores(x, CHUNK, &self.weights, &[]))
+    }
+
+    fn classes(&self) -> &LabelTable {
+        &self.table
+    }
+
+    fn summary(&self) -> Summary {
+        let (samples, classes) = (self.samples, self.table.len());
+        Summary { samples, classes, basis_rank: Some(self.basis.rank()), ..Summary::default() }
+    }
+
+    fn settings(&self) -> serde_json::Value {
+        match self.variant {
+            Variant::Ogd(steps) => serde_json::json!({ "steps": steps }),
+            Variant::Pca(steps, truncation) => serde_json::json!({ "steps": steps, "truncation": truncation }),
+            Variant::OrFit(most) => serde_json::json!({ "max_rank": most }),
+        }
+    }
+
+    fn state_bytes(&self) -> usize {
+        self.basis.bytes() + self.gram.bytes() + bytes_of(&self.weights) + self.lifted.bytes()
+    }
+
+    fn peak_bytes(&self, stream: &StreamSizes) -> usize {
+        let width = self.lifted.width();
+        let most = stream.samples.min(width);
+        let (rank, batch, squares) = match self.variant {
+            Variant::OrFit(cap) => (most.min(cap.saturating_add(CHUNK)), CHUNK.min(stream.largest_task), 5),
+            _ => (most, stream.largest_task, 0),
+        };
+        sum(&[
+            Basis::<f32>::bytes_for(width, rank),
+            product(&[4, width, stream.classes]),
+            product(&[squares, 8, rank, rank]),
+            product(&[3, 4, width, batch]),
+            product(&[4, 8, rank, batch]),
+            product(&[5, 8, batch, batch]),
+        ])
+    }
+}
+
+const STEPS: (&str, &str) = ("steps", "gradient steps per task (1000)");
+const DEFAULT_STEPS: usize = 1000;
+
+const BY_TASKS: &[(Promise, &str)] =
+    &[(Promise::Halves, "gradient steps stop short of the solution, and half a task stops elsewhere than the whole")];
+
+/// The entry of orthogonal gradient descent.
+pub(crate) const OGD: Method = Method {
+    name: "ogd",
+    summary: "orthogonal gradient descent: steps that leave earlier outputs alone",
+    input: Input::Lifted,
+    continual: true,
+    exemplar_free: true,
+    truncates: false,
+    cuts: false,
+    settings: &[STEPS],
+    exempt: BY_TASKS,
+    build: |options, settings| {
+        let steps = settings.count("steps", DEFAULT_STEPS)? as u32;
+        Ok(Box::new(Ogd::new(options.lift.clone(), Variant::Ogd(steps))?))
+    },
+};
+
+/// The entry of PCA-OGD.
+pub(crate) const PCA_OGD: Method = Method {
+    name: "pca-ogd",
+    summary: "orthogonal gradient descent that protects only the leading directions of each task",
+    input: Input::Lifted,
+    continual: true,
+    exemplar_free: true,
+    truncates: true,
+    cuts: false,
+    settings: &[STEPS],
+    exempt: BY_TASKS,
+    build: |options, settings| {
+        let steps = settings.count("steps", DEFAULT_STEPS)? as u32;
+        let truncation = options.truncation.unwrap_or_default();
+        Ok(Box::new(Ogd::new(options.lift.clone(), Variant::Pca(steps, truncation))?))
+    },
+};
+
+/// The entry of OR-Fit.
+pub(crate) const OR_FIT: Method = Method {
+    name: "or-fit",
+    summary: "one pass of orthogonal steps, each of which fits its sample exactly",
+    input: Input::Lifted,
+    continual: true,
+    exemplar_free: true,
+    truncates: false,
+    cuts: false,
+    settings: &[],
+    exempt: &[(Promise::SampleOrder, "it visits the samples one by one, and rounding grows with every division")],
+    build: |options, _| Ok(Box::new(Ogd::new(options.lift.clone(), Variant::OrFit(options.max_rank.max(1)))?)),
+};

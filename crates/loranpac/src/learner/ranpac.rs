@@ -1,0 +1,199 @@
+//! RanPAC (McDonnell et al., 2023): ridge regression on lifted features by the normal equations.
+//!
+//! ```text
+//! W (H H' + lambda I) = Y H'        H H' is E x E, in f64, whatever the number of samples
+//! ```
+//!
+//! Lambda is chosen anew at every task, on that task's samples. Cost per task: `E^2 m` flops for `H H'`, one
+//! eigendecomposition in the smaller of E and m for lambda; `E^3 / 3` for the classifier. LayUp (Ahrens et al., 2024) is
+//! the same regression on the features of several layers, without a lift.
+
+use std::sync::Arc;
+
+use faer::Mat;
+use faer::prelude::Reborrow;
+
+use super::lifted::{CHUNK, Lifted, add_by_class, bytes_of, grow_columns, indices};
+use super::{Learner, Scores, StreamSizes, Summary, check_task, holdout};
+use crate::error::Error;
+use crate::features::Features;
+use crate::gram::Gram;
+use crate::label::{Label, LabelTable};
+use crate::lift::FeatureMap;
+use crate::linalg::{cast, squared_norm};
+use crate::memory::{product, sum};
+use crate::registry::{Input, Method, MethodOptions, Promise, Settings};
+
+/// Ridge regression with lambda fixed, or chosen by hold-out.
+pub struct RanPac {
+    lifted: Lifted,
+    fixed: Option<f64>,
+    seed: u64,
+    table: LabelTable,
+    /// H H'.
+    gram: Gram,
+    /// (Y H')', E x c.
+    sums: Mat<f64>,
+    samples: usize,
+    tasks: u64,
+    /// Lambda of the latest task.
+    ridge: Option<f64>,
+    classifier: Option<Classifier>,
+}
+
+struct Classifier {
+    weights: Mat<f32>,
+    train_mse: f64,
+}
+
+impl RanPac {
+    /// A model with this lambda, or with one chosen at every task by a hold-out set drawn from `seed`.
+    pub fn new(lift: Arc<dyn FeatureMap>, ridge: Option<f64>, seed: u64) -> Self {
+        RanPac {
+            lifted: Lifted::new(lift),
+            fixed: ridge,
+            seed,
+            table: LabelTable::default(),
+            gram: Gram::default(),
+            sums: Mat::new(),
+            samples: 0,
+            tasks: 0,
+            ridge,
+            classifier: None,
+        }
+    }
+
+    /// W (c x E) in f64.
+    pub fn weights(&mut self) -> Result<Mat<f64>, Error> {
+        let ridge = self.ridge.filter(|_| self.samples > 0).ok_or(Error::NothingLearned)?;
+        let mut w = self.sums.transpose().to_owned();
+        self.gram.solve_regardless(&mut w, ridge)?;
+        Ok(w)
+    }
+}
+
+impl Learner for RanPac {
+    fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
+        check_task(x, labels, self.lifted.lift.dim())?;
+        let width = self.lifted.width();
+        let mut table = self.table.clone();
+        let classes = indices(&mut table, labels);
+        // To choose lambda the whole task is lifted at once; that may fail, so it comes before anything is changed.
+        let batch = if self.fixed.is_some() { CHUNK } else { x.len() };
+        for (part, classes) in x.chunks(batch).zip(classes.chunks(batch)) {
+            let h = self.lifted.lift(part);
+            if self.fixed.is_none() {
+                self.ridge = Some(holdout::choose(h.rb(), classes, self.seed, self.tasks, self.ridge)?);
+            }
+            if self.gram.rank() == 0 {
+                self.gram = Gram::zeros(width);
+            }
+            grow_columns(&mut self.sums, width, table.len());
+            for (part, classes) in classes.chunks(CHUNK).enumerate() {
+                let h: Mat<f64> = cast(h.rb().subcols(part * CHUNK, classes.len()));
+                self.gram.add(h.as_ref());
+                add_by_class(&mut self.sums, h.as_ref(), classes);
+            }
+        }
+        self.table = table;
+        self.classifier = None;
+        self.samples += labels.len();
+        self.tasks += 1;
+        self.lifted.wipe(x.len().min(CHUNK));
+        Ok(())
+    }
+
+    fn prepare(&mut self) -> Result<(), Error> {
+        if self.classifier.is_none() {
+            let w = self.weights()?;
+            // W (H H' + lambda I) = J gives |W H - Y|^2 = M - tr(W J') - lambda |W|^2.
+            let fitted: f64 = (0..w.nrows()).map(|class| w.row(class) * self.sums.col(class)).sum();
+            let ridge = self.ridge.unwrap_or(0.0);
+            let error = self.samples as f64 - fitted - ridge * squared_norm(w.as_ref());
+            self.classifier =
+                Some(Classifier { weights: cast(w.transpose()), train_mse: (error / self.samples as f64).max(0.0) });
+        }
+        Ok(())
+    }
+
+    fn scores(&mut self, x: Features<'_>) -> Result<Scores, Error> {
+        x.validate(self.lifted.lift.dim())?;
+        self.prepare()?;
+        let weights = &self.classifier.as_ref().ok_or(Error::NothingLearned)?.weights;
+        Ok(self.lifted.scores(x, CHUNK, weights, &[]))
+    }
+
+    fn classes(&self) -> &LabelTable {
+        &self.table
+    }
+
+    fn summary(&self) -> Summary {
+        Summary {
+            samples: self.samples,
+            classes: self.table.len(),
+            ridge: self.ridge.filter(|_| self.samples > 0),
+            train_mse: self.classifier.as_ref().map(|c| c.train_mse),
+            ..Summary::default()
+        }
+    }
+
+    fn settings(&self) -> serde_json::Value {
+        serde_json::json!({ "ridge": self.fixed, "seed": self.seed })
+    }
+
+    fn state_bytes(&self) -> usize {
+        let weights = self.classifier.as_ref().map_or(0, |c| bytes_of(&c.weights));
+        self.gram.bytes() + bytes_of(&self.sums) + weights + self.lifted.bytes()
+    }
+
+    fn peak_bytes(&self, stream: &StreamSizes) -> usize {
+        let (width, task) = (self.lifted.width(), stream.largest_task);
+        let small = width.min(task);
+        let choice = if self.fixed.is_some() { 0 } else { product(&[6, 8, small, small]) };
+        sum(&[
+            product(&[8, width, width]),
+            product(&[20, width, stream.classes]),
+            product(&[4, width, if self.fixed.is_some() { CHUNK.min(task) } else { task.saturating_mul(2) }]),
+            product(&[12, width, CHUNK.min(task)]).max(choice),
+        ])
+    }
+}
+
+const SETTINGS: &[(&str, &str)] = &[("ridge", "lambda, instead of a choice by hold-out at every task")];
+
+const BY_HOLDOUT: &[(Promise, &str)] = &[
+    (Promise::SampleOrder, "lambda is chosen on a random fifth of the task; with a fixed ridge order does not matter"),
+    (Promise::Halves, "lambda is chosen on the latest task alone; with a fixed ridge halves make a whole"),
+];
+
+fn build(options: &MethodOptions, settings: &Settings<'_>) -> Result<Box<dyn Learner>, Error> {
+    Ok(Box::new(RanPac::new(options.lift.clone(), settings.ridge()?, options.seed)))
+}
+
+/// The entry of RanPAC.
+pub(crate) const RANPAC: Method = Method {
+    name: "ranpac",
+    summary: "ridge regression by E x E normal equations, lambda by hold-out at every task",
+    input: Input::Lifted,
+    continual: true,
+    exemplar_free: true,
+    truncates: false,
+    cuts: false,
+    settings: SETTINGS,
+    exempt: BY_HOLDOUT,
+    build,
+};
+
+/// The entry of LayUp.
+pub(crate) const LAYUP: Method = Method {
+    name: "layup",
+    summary: "ridge regression on the features of several layers (x_train_layer* in the file), no lift",
+    input: Input::Layers,
+    continual: true,
+    exemplar_free: true,
+    truncates: false,
+    cuts: false,
+    settings: SETTINGS,
+    exempt: BY_HOLDOUT,
+    build,
+};

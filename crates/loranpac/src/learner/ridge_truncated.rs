@@ -1,0 +1,121 @@
+//! RanPAC with truncation (the paper's Figure ranpac-unstable b): `W = J U (Sigma^2 + lambda I)^-1 U'`.
+//!
+//! The engine of [`LoRanPac`] with the hard filter, and RanPAC's choice of lambda on top.
+
+use super::holdout;
+use super::lifted::Lifted;
+use super::loranpac::{Config, LoRanPac, configure};
+use super::{Learner, Scores, StreamSizes, Summary, check_task};
+use crate::error::Error;
+use crate::features::Features;
+use crate::filter::Filter;
+use crate::label::{Label, LabelTable};
+use crate::memory::{product, sum};
+use crate::registry::{Input, Method, Promise};
+use crate::statistics::DEFAULT_DROP;
+use std::sync::Arc;
+
+use crate::lift::FeatureMap;
+use faer::prelude::Reborrow;
+
+/// Truncated ridge regression with lambda chosen by hold-out at every task.
+pub struct RidgeTruncated {
+    inner: LoRanPac,
+    lifted: Lifted,
+    seed: u64,
+    tasks: u64,
+    ridge: Option<f64>,
+}
+
+impl RidgeTruncated {
+    /// A model; the ridge in `config` is replaced at every task.
+    pub fn new(lift: Arc<dyn FeatureMap>, config: Config, seed: u64) -> Result<Self, Error> {
+        let inner = LoRanPac::new(lift.clone(), config)?;
+        Ok(RidgeTruncated { inner, lifted: Lifted::new(lift), seed, tasks: 0, ridge: None })
+    }
+}
+
+impl Learner for RidgeTruncated {
+    /// The task is lifted twice: once, whole, for lambda, and once in chunks by the engine.
+    fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
+        check_task(x, labels, self.lifted.lift.dim())?;
+        let mut table = LabelTable::default();
+        let classes = super::lifted::indices(&mut table, labels);
+        let chosen = holdout::choose(self.lifted.lift(x).rb(), &classes, self.seed, self.tasks, self.ridge);
+        self.lifted.wipe(0);
+        let ridge = chosen?;
+        self.inner.learn(x, labels)?;
+        self.inner.set_ridge(ridge);
+        self.ridge = Some(ridge);
+        self.tasks += 1;
+        Ok(())
+    }
+
+    fn prepare(&mut self) -> Result<(), Error> {
+        self.inner.prepare()
+    }
+
+    fn scores(&mut self, x: Features<'_>) -> Result<Scores, Error> {
+        self.inner.scores(x)
+    }
+
+    fn novelty(&mut self, x: Features<'_>) -> Result<Option<Vec<f64>>, Error> {
+        self.inner.novelty(x)
+    }
+
+    fn classes(&self) -> &LabelTable {
+        self.inner.classes()
+    }
+
+    fn summary(&self) -> Summary {
+        self.inner.summary()
+    }
+
+    fn settings(&self) -> serde_json::Value {
+        serde_json::json!({ "engine": self.inner.settings(), "seed": self.seed })
+    }
+
+    fn state_bytes(&self) -> usize {
+        self.inner.state_bytes() + self.lifted.bytes()
+    }
+
+    fn peak_bytes(&self, stream: &StreamSizes) -> usize {
+        let (width, task) = (self.lifted.width(), stream.largest_task);
+        let small = width.min(task);
+        let choice = sum(&[product(&[8, width, task]), product(&[6, 8, small, small])]);
+        self.inner.peak_bytes(stream).saturating_add(choice)
+    }
+}
+
+/// The entry in the registry. With a fixed ridge it is the engine itself.
+pub(crate) const RIDGE_TRUNCATED: Method = Method {
+    name: "ridge-truncated",
+    summary: "RanPAC with truncation: a cut and a ridge, lambda by hold-out at every task",
+    input: Input::Lifted,
+    continual: true,
+    exemplar_free: true,
+    truncates: true,
+    cuts: true,
+    settings: &[
+        ("ridge", "lambda, instead of a choice by hold-out at every task"),
+        ("drop", "rounding units below which a residual adds no direction; 0 keeps all"),
+        ("chunk", "samples absorbed at a time"),
+    ],
+    exempt: &[
+        (
+            Promise::SampleOrder,
+            "lambda is chosen on a random fifth of the task; with a fixed ridge order does not matter",
+        ),
+        (Promise::Halves, "lambda is chosen on the latest task alone; with a fixed ridge halves make a whole"),
+    ],
+    build: |options, settings| {
+        let fixed = settings.ridge()?;
+        let truncation = options.truncation.unwrap_or_default();
+        let filter = Filter::Hard { truncation, ridge: fixed.unwrap_or(0.0) };
+        let config = configure(options, settings, filter, DEFAULT_DROP)?;
+        Ok(match fixed {
+            Some(_) => Box::new(LoRanPac::new(options.lift.clone(), config)?),
+            None => Box::new(RidgeTruncated::new(options.lift.clone(), config, options.seed)?),
+        })
+    },
+};

@@ -1,0 +1,223 @@
+//! Recursive least squares: the inverse of `H H' + lambda I`, updated by the Sherman-Morrison-Woodbury formula.
+//!
+//! ```text
+//! G = P H (I + H' P H)^-1,   W <- W + (Y - W H) G',   P <- P - G (P H)'        P = (H H' + lambda I)^-1, E x E
+//! ```
+//!
+//! Cost: `4 E^2 m` flops per task, and the classifier is always there. In exact arithmetic this is ridge regression. In
+//! floating point the errors of P accumulate and nothing corrects them; the paper finds it unable to keep its accuracy.
+//! The drift is measured and reported: for a fixed random z, `(H H' + lambda I) z` is summed exactly alongside, and
+//! `|P (H H' + lambda I) z - z| / |z|` is 0 for a true inverse.
+
+use std::sync::Arc;
+
+use faer::linalg::matmul::matmul;
+use faer::prelude::{Reborrow, Solve};
+use faer::{Accum, Mat, MatRef};
+
+use super::lifted::{CHUNK, Lifted, bytes_of, grow_columns, indices};
+use super::{Learner, Scores, StreamSizes, Summary, check_task, holdout};
+use crate::error::Error;
+use crate::features::Features;
+use crate::label::{Label, LabelTable};
+use crate::lift::FeatureMap;
+use crate::linalg::{cast, par};
+use crate::memory::{product, sum};
+use crate::registry::{Input, Method, Promise};
+use crate::scalar::Scalar;
+
+/// Recursive least squares with P and W in `T`.
+pub struct Rls<T> {
+    lifted: Lifted,
+    fixed: Option<f64>,
+    seed: u64,
+    table: LabelTable,
+    samples: usize,
+    ridge: f64,
+    /// P, E x E; empty until something is learned.
+    inverse: Mat<T>,
+    /// W', E x c.
+    weights: Mat<T>,
+    /// W' in f32, for scoring.
+    classifier: Option<Mat<f32>>,
+    /// z, and (H H' + lambda I) z.
+    probe: Vec<f64>,
+    image: Vec<f64>,
+    drift: f64,
+}
+
+impl<T: Scalar> Rls<T> {
+    /// A model with this lambda, or with one chosen on the first task by hold-out (it cannot change afterwards).
+    pub fn new(lift: Arc<dyn FeatureMap>, ridge: Option<f64>, seed: u64) -> Result<Self, Error> {
+        if ridge.is_some_and(|ridge| !(ridge > 0.0 && ridge.is_finite())) {
+            return Err(Error::setting("ridge", ridge.unwrap_or(0.0), "P starts as I / ridge, so it must be above 0"));
+        }
+        Ok(Rls {
+            lifted: Lifted::new(lift),
+            fixed: ridge,
+            seed,
+            table: LabelTable::default(),
+            samples: 0,
+            ridge: ridge.unwrap_or(0.0),
+            inverse: Mat::new(),
+            weights: Mat::new(),
+            classifier: None,
+            probe: Vec::new(),
+            image: Vec::new(),
+            drift: 0.0,
+        })
+    }
+
+    /// W' (E x c) as it is now.
+    pub fn weights(&self) -> MatRef<'_, T> {
+        self.weights.as_ref()
+    }
+
+    fn start(&mut self, ridge: f64) {
+        let width = self.lifted.width();
+        self.ridge = ridge;
+        self.inverse = Mat::from_fn(width, width, |i, j| T::from_f64(if i == j { 1.0 / ridge } else { 0.0 }));
+        let sign = holdout::permutation(width, self.seed, u64::MAX);
+        self.probe = sign.iter().map(|v| if v % 2 == 0 { 1.0 } else { -1.0 }).collect();
+        self.image = self.probe.iter().map(|z| ridge * z).collect();
+    }
+
+    /// One step of the recursion with lifted samples `h` (E x m).
+    fn update(&mut self, h: MatRef<'_, f32>, classes: &[usize]) {
+        let one = T::from_f64(1.0);
+        let h: Mat<T> = cast(h);
+        let (width, m) = (h.nrows(), h.ncols());
+        let mut ph = Mat::<T>::zeros(width, m);
+        matmul(&mut ph, Accum::Replace, &self.inverse, &h, one, par());
+        let mut inner = Mat::<T>::identity(m, m);
+        matmul(&mut inner, Accum::Add, h.transpose(), &ph, one, par());
+        // LU, not Cholesky: once P has drifted this matrix need not be definite, and the recursion goes on.
+        let gain_transposed = inner.partial_piv_lu().solve_transpose(ph.transpose());
+
+        let mut miss = Mat::<T>::zeros(m, self.weights.ncols());
+        classes.iter().enumerate().for_each(|(sample, &class)| miss[(sample, class)] = one);
+        matmul(&mut miss, Accum::Add, h.transpose(), &self.weights, T::from_f64(-1.0), par());
+        matmul(&mut self.weights, Accum::Add, gain_transposed.transpose(), &miss, one, par());
+        matmul(&mut self.inverse, Accum::Add, gain_transposed.transpose(), ph.transpose(), T::from_f64(-1.0), par());
+
+        for column in h.col_iter() {
+            let dot: f64 = column.iter().zip(&self.probe).map(|(h, z)| h.to_f64() * z).sum();
+            self.image.iter_mut().zip(column.iter()).for_each(|(image, h)| *image += dot * h.to_f64());
+        }
+    }
+
+    /// `|P (H H' + lambda I) z - z| / |z|`.
+    fn measure(&self) -> f64 {
+        let image = Mat::<T>::from_fn(self.image.len(), 1, |i, _| T::from_f64(self.image[i]));
+        let mut back = Mat::<T>::zeros(self.image.len(), 1);
+        matmul(&mut back, Accum::Replace, &self.inverse, &image, T::from_f64(1.0), par());
+        let off: f64 = self.probe.iter().enumerate().map(|(i, z)| (back[(i, 0)].to_f64() - z).powi(2)).sum();
+        (off / self.probe.len() as f64).sqrt()
+    }
+}
+
+impl<T: Scalar> Learner for Rls<T> {
+    fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
+        check_task(x, labels, self.lifted.lift.dim())?;
+        if self.samples == 0 {
+            let ridge = match self.fixed {
+                Some(ridge) => ridge,
+                None => {
+                    let classes = indices(&mut LabelTable::default(), labels);
+                    holdout::choose(self.lifted.lift(x).rb(), &classes, self.seed, 0, None)?
+                }
+            };
+            self.start(ridge);
+        }
+        self.classifier = None;
+        let classes = indices(&mut self.table, labels);
+        grow_columns(&mut self.weights, self.lifted.width(), self.table.len());
+        for (part, classes) in x.chunks(CHUNK).zip(classes.chunks(CHUNK)) {
+            let h: Mat<f32> = self.lifted.lift(part).rb().to_owned();
+            self.update(h.as_ref(), classes);
+        }
+        self.samples += labels.len();
+        self.lifted.wipe(x.len().min(CHUNK));
+        self.drift = self.measure();
+        Ok(())
+    }
+
+    fn prepare(&mut self) -> Result<(), Error> {
+        if self.samples == 0 {
+            return Err(Error::NothingLearned);
+        }
+        self.classifier.get_or_insert_with(|| cast(self.weights.as_ref()));
+        Ok(())
+    }
+
+    fn scores(&mut self, x: Features<'_>) -> Result<Scores, Error> {
+        x.validate(self.lifted.lift.dim())?;
+        self.prepare()?;
+        let weights = self.classifier.as_ref().ok_or(Error::NothingLearned)?;
+        Ok(self.lifted.scores(x, CHUNK, weights, &[]))
+    }
+
+    fn classes(&self) -> &LabelTable {
+        &self.table
+    }
+
+    fn summary(&self) -> Summary {
+        let learned = self.samples > 0;
+        Summary {
+            samples: self.samples,
+            classes: self.table.len(),
+            ridge: learned.then_some(self.ridge),
+            drift: learned.then_some(self.drift),
+            ..Summary::default()
+        }
+    }
+
+    fn settings(&self) -> serde_json::Value {
+        serde_json::json!({ "ridge": self.fixed, "precision": 8 * size_of::<T>(), "seed": self.seed })
+    }
+
+    fn state_bytes(&self) -> usize {
+        let classifier = self.classifier.as_ref().map_or(0, bytes_of);
+        let probe = (self.probe.capacity() + self.image.capacity()) * size_of::<f64>();
+        bytes_of(&self.inverse) + bytes_of(&self.weights) + classifier + probe + self.lifted.bytes()
+    }
+
+    fn peak_bytes(&self, stream: &StreamSizes) -> usize {
+        let (width, chunk) = (self.lifted.width(), CHUNK.min(stream.largest_task));
+        let small = width.min(stream.largest_task);
+        let choice = if self.fixed.is_some() { 0 } else { product(&[6, 8, small, small]) };
+        sum(&[
+            product(&[size_of::<T>(), width, width]),
+            product(&[size_of::<T>() + 4, width, stream.classes]),
+            product(&[8 + 4 * size_of::<T>(), width, chunk]).max(choice),
+            product(&[4, width, if self.fixed.is_some() { chunk } else { stream.largest_task.saturating_mul(2) }]),
+        ])
+    }
+}
+
+/// The entry in the registry.
+pub(crate) const RLS: Method = Method {
+    name: "rls",
+    summary: "recursive least squares (Sherman-Morrison-Woodbury), which drifts: see drift in the results",
+    input: Input::Lifted,
+    continual: true,
+    exemplar_free: true,
+    truncates: false,
+    cuts: false,
+    settings: &[
+        ("ridge", "lambda, instead of a choice by hold-out on the first task"),
+        ("precision", "bits of the inverse: 32 (default) or 64"),
+    ],
+    exempt: &[
+        (Promise::SampleOrder, "lambda is chosen on a random fifth of the first task, and rounding errors accumulate"),
+        (Promise::Halves, "lambda is chosen on the first task alone, and rounding errors accumulate"),
+    ],
+    build: |options, settings| {
+        let (lift, ridge) = (options.lift.clone(), settings.ridge()?);
+        Ok(match settings.number("precision", 32)? {
+            32 => Box::new(Rls::<f32>::new(lift, ridge, options.seed)?),
+            64 => Box::new(Rls::<f64>::new(lift, ridge, options.seed)?),
+            other => return Err(Error::setting("precision", other, "it is 32 or 64 bits")),
+        })
+    },
+};

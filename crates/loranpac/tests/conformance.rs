@@ -1,0 +1,368 @@
+//! One suite for everything in the lists: every method and every lift is found in the registry and must keep every
+//! promise, except those that its entry says it cannot make, with the reason.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::Random;
+use loranpac::lift::{self, FeatureMap, LIFTS, LiftSpec};
+use loranpac::registry::{METHODS, Method, MethodOptions, Promise};
+use loranpac::{Error, Features, Label, Learner, Scores, StreamSizes};
+
+const DIM: usize = 8;
+const WIDTH: usize = 150;
+
+type Task = (Vec<f32>, Vec<Label>);
+
+fn map(method: &Method) -> Arc<dyn FeatureMap> {
+    let spec = LiftSpec { seed: 3, ..LiftSpec::new(DIM, WIDTH) };
+    lift::build(method.input.lift("relu-random"), spec).unwrap()
+}
+
+fn build(method: &Method) -> Box<dyn Learner> {
+    // Twenty epochs are forty steps on so few samples: gradient descent needs more to get anywhere.
+    let patient = || vec![("epochs".to_owned(), "200".to_owned())];
+    let settings = if method.knows("epochs") { patient() } else { Vec::new() };
+    method.build(&MethodOptions { seed: 11, settings, ..MethodOptions::new(map(method)) }).unwrap()
+}
+
+/// Clustered samples of the given classes in turn, `each` of every class.
+fn samples(seed: u64, classes: &[i64], each: usize) -> Task {
+    let mut random = Random(seed);
+    let (mut x, mut y) = (Vec::new(), Vec::new());
+    for i in 0..each * classes.len() {
+        let class = classes[i % classes.len()];
+        let mut centre = Random(1000u64.wrapping_add(class as u64));
+        x.extend((0..DIM).map(|_| (centre.symmetric() + 0.25 * random.symmetric()) as f32));
+        y.push(Label::from(class));
+    }
+    (x, y)
+}
+
+fn learn(model: &mut dyn Learner, (x, y): &Task) {
+    model.learn(Features::new(x, DIM).unwrap(), y).unwrap();
+}
+
+fn scores(model: &mut dyn Learner, x: &[f32]) -> Scores {
+    model.scores(Features::new(x, DIM).unwrap()).unwrap()
+}
+
+fn accuracy(model: &mut dyn Learner, (x, y): &Task) -> f64 {
+    let winners = model.predict(Features::new(x, DIM).unwrap()).unwrap();
+    let labels = model.classes().labels();
+    winners.iter().zip(y).filter(|(w, y)| labels[**w] == **y).count() as f64 / y.len() as f64
+}
+
+/// The largest difference of scores, relative to the largest score.
+fn difference(a: &Scores, b: &Scores) -> f32 {
+    let size = a.rows().flatten().fold(0.0f32, |most, v| most.max(v.abs()));
+    assert_eq!(a.rows().len(), b.rows().len());
+    a.rows().flatten().zip(b.rows().flatten()).fold(0.0f32, |most, (a, b)| most.max((a - b).abs())) / size
+}
+
+/// Runs a check on every method.
+fn for_every_method(check: impl Fn(&Method)) {
+    METHODS.iter().for_each(check);
+}
+
+/// Runs a check on the methods that promise it, and prints who does not, and why.
+fn for_those_who_promise(promise: Promise, check: impl Fn(&Method)) {
+    let mut checked = 0;
+    for method in METHODS {
+        match method.exemption(promise) {
+            Some(reason) => println!("{promise:?}: {} does not promise it: {reason}", method.name),
+            None => {
+                check(method);
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked >= 4, "{promise:?} must mean something");
+}
+
+fn slice(task: &Task, rows: impl Iterator<Item = usize>) -> Task {
+    let rows: Vec<usize> = rows.collect();
+    let x = rows.iter().flat_map(|&row| task.0[row * DIM..(row + 1) * DIM].iter().copied()).collect();
+    (x, rows.iter().map(|&row| task.1[row].clone()).collect())
+}
+
+#[test]
+fn names_are_unique_and_entries_say_something() {
+    for (i, method) in METHODS.iter().enumerate() {
+        assert!(METHODS[..i].iter().all(|other| other.name != method.name), "{} twice", method.name);
+        assert!(!method.summary.is_empty());
+        assert!(method.exempt.iter().all(|(_, reason)| reason.len() > 20), "{} owes a reason", method.name);
+        assert!(method.continual || !method.exemplar_free, "{}: joint methods keep samples", method.name);
+        assert!(build(method).settings().is_object(), "{}", method.name);
+    }
+}
+
+#[test]
+fn every_method_learns_classes_that_come_new_again_and_mixed() {
+    for_every_method(|method| {
+        let mut model = build(method);
+        learn(&mut *model, &samples(1, &[5, 9], 15));
+        learn(&mut *model, &samples(2, &[-3], 10));
+        learn(&mut *model, &samples(3, &[9, 40], 15)); // 9 comes back, together with a new class
+        assert_eq!(model.classes().labels(), [5, 9, -3, 40].map(Label::from), "{}", method.name);
+        assert_eq!((model.summary().samples, model.summary().classes), (70, 4), "{}", method.name);
+        let accuracy = accuracy(&mut *model, &samples(4, &[5, 9, -3, 40], 25));
+        let enough = if method.exemption(Promise::Stability).is_some() { 0.5 } else { 0.9 };
+        assert!(accuracy > enough, "{}: {accuracy}", method.name);
+    });
+}
+
+#[test]
+fn predicting_is_pure() {
+    for_every_method(|method| {
+        let mut model = build(method);
+        learn(&mut *model, &samples(1, &[1, 2, 3], 12));
+        let (a, b) = (samples(2, &[1, 2], 6).0, samples(3, &[3], 400).0);
+        let before = scores(&mut *model, &a);
+        let bytes = model.state_bytes();
+        scores(&mut *model, &b);
+        model.prepare().unwrap();
+        model.novelty(Features::new(&b, DIM).unwrap()).unwrap();
+        assert_eq!(before, scores(&mut *model, &a), "{}", method.name);
+        assert!(model.state_bytes() >= bytes, "{}", method.name);
+        // One sample at a time is the same as together, up to the order of sums.
+        let one = scores(&mut *model, &a[..DIM]);
+        let together: Vec<f32> = before.row(0).to_vec();
+        let size = together.iter().fold(0.0f32, |most, v| most.max(v.abs()));
+        assert!(one.row(0).iter().zip(&together).all(|(a, b)| (a - b).abs() <= 1e-3 * size), "{}", method.name);
+    });
+}
+
+#[test]
+fn new_classes_grow_the_output_and_leave_the_meaning_of_old_ones() {
+    for_every_method(|method| {
+        let mut model = build(method);
+        learn(&mut *model, &samples(1, &[7, 8], 15));
+        let old = samples(2, &[7, 8], 10);
+        assert_eq!(scores(&mut *model, &old.0).row(0).len(), 2, "{}", method.name);
+        learn(&mut *model, &samples(3, &[6], 15));
+        assert_eq!(scores(&mut *model, &old.0).row(0).len(), 3, "{}", method.name);
+        assert_eq!(model.classes().labels()[..2], [7, 8].map(Label::from), "{}", method.name);
+        let enough = if method.exemption(Promise::Stability).is_some() { 0.5 } else { 0.9 };
+        assert!(accuracy(&mut *model, &old) > enough, "{}: {}", method.name, accuracy(&mut *model, &old));
+    });
+}
+
+#[test]
+fn labels_may_be_any_integers_or_strings() {
+    for_every_method(|method| {
+        let (mut numbers, mut words) = (build(method), build(method));
+        let task = samples(1, &[i64::MIN, 0, i64::MAX], 10);
+        let name = |label: &Label| Label::from(format!("class {label} \u{e9}").as_str());
+        let named = (task.0.clone(), task.1.iter().map(name).collect());
+        learn(&mut *numbers, &task);
+        learn(&mut *words, &named);
+        let test = samples(2, &[0], 5).0;
+        assert_eq!(scores(&mut *numbers, &test), scores(&mut *words, &test), "{}", method.name);
+        let expected: Vec<Label> = numbers.classes().labels().iter().map(name).collect();
+        assert_eq!(words.classes().labels(), expected, "{}", method.name);
+    });
+}
+
+#[test]
+fn the_same_seed_gives_the_same_result() {
+    for_every_method(|method| {
+        let run = || {
+            let mut model = build(method);
+            learn(&mut *model, &samples(1, &[1, 2], 12));
+            learn(&mut *model, &samples(2, &[3], 9));
+            scores(&mut *model, &samples(3, &[1, 2, 3], 5).0)
+        };
+        assert_eq!(run(), run(), "{}", method.name);
+    });
+}
+
+#[test]
+fn the_order_of_samples_inside_a_task_does_not_matter() {
+    for_those_who_promise(Promise::SampleOrder, |method| {
+        let task = samples(1, &[1, 2, 3], 20);
+        let mut forwards = build(method);
+        learn(&mut *forwards, &task);
+        let mut backwards = build(method);
+        // The first three samples stay, so that the classes keep their numbers.
+        learn(&mut *backwards, &slice(&task, (0..3).chain((3..60).rev())));
+        let test = samples(2, &[1, 2, 3], 10).0;
+        let off = difference(&scores(&mut *forwards, &test), &scores(&mut *backwards, &test));
+        assert!(off < 2e-3, "{}: {off}", method.name);
+    });
+}
+
+#[test]
+fn learning_in_two_halves_equals_learning_at_once() {
+    for_those_who_promise(Promise::Halves, |method| {
+        let task = samples(5, &[1, 2, 3], 20);
+        let mut together = build(method);
+        learn(&mut *together, &task);
+        let mut apart = build(method);
+        learn(&mut *apart, &slice(&task, 0..29)); // cuts through every class
+        learn(&mut *apart, &slice(&task, 29..60));
+        let test = samples(6, &[1, 2, 3], 10).0;
+        let off = difference(&scores(&mut *together, &test), &scores(&mut *apart, &test));
+        assert!(off < 2e-3, "{}: {off}", method.name);
+    });
+}
+
+/// Learning `bad` after a good task is refused, and predictions stay what they were to the last bit.
+#[track_caller]
+fn check_refused(x: &[f32], dim: usize, labels: usize, expected: impl Fn(&Error) -> bool) {
+    for_every_method(|method| {
+        let mut model = build(method);
+        learn(&mut *model, &samples(1, &[1, 2], 10));
+        let test = samples(2, &[1, 2], 5).0;
+        let before = scores(&mut *model, &test);
+        let error = model.learn(Features::new(x, dim).unwrap(), &vec![Label::from(77); labels]).unwrap_err();
+        assert!(expected(&error), "{}: {error}", method.name);
+        assert_eq!((model.classes().len(), model.summary().samples), (2, 20), "{}", method.name);
+        assert_eq!(scores(&mut *model, &test), before, "{}", method.name);
+        if labels == x.len() / dim && labels > 0 {
+            let error = model.scores(Features::new(x, dim).unwrap()).unwrap_err();
+            assert!(expected(&error), "{}: {error}", method.name);
+        }
+    });
+}
+
+#[test]
+fn nan_and_infinity_are_refused_by_row() {
+    let mut x = vec![0.5; 3 * DIM];
+    x[DIM + 2] = f32::NAN;
+    check_refused(&x, DIM, 3, |e| matches!(e, Error::NotFinite { row: 1, column: 2, .. }));
+    x[DIM + 2] = f32::NEG_INFINITY;
+    check_refused(&x, DIM, 3, |e| matches!(e, Error::NotFinite { row: 1, column: 2, .. }));
+    x[DIM + 2] = 1e30;
+    check_refused(&x, DIM, 3, |e| matches!(e, Error::TooLarge { row: 1, .. }));
+}
+
+#[test]
+fn a_wrong_width_is_refused() {
+    check_refused(&[0.0; 10], 5, 2, |e| matches!(e, Error::Dimension { expected: DIM, found: 5 }));
+}
+
+#[test]
+fn labels_and_rows_that_differ_in_number_are_refused() {
+    check_refused(&[0.0; 3 * DIM], DIM, 2, |e| *e == Error::LabelCount { samples: 3, labels: 2 });
+}
+
+#[test]
+fn an_empty_task_is_refused() {
+    check_refused(&[], DIM, 0, |e| *e == Error::EmptyTask);
+}
+
+#[test]
+fn predicting_before_learning_is_refused() {
+    for_every_method(|method| {
+        let x = [0.0; DIM];
+        let answer = build(method).predict(Features::new(&x, DIM).unwrap());
+        assert_eq!(answer, Err(Error::NothingLearned), "{}", method.name);
+    });
+}
+
+#[test]
+fn settings_that_are_not_theirs_are_refused_with_those_that_are() {
+    for_every_method(|method| {
+        let with = |name: &str, value: &str| {
+            let settings = vec![(name.to_owned(), value.to_owned())];
+            method.build(&MethodOptions { settings, ..MethodOptions::new(map(method)) }).err()
+        };
+        let message = with("rdge", "1").expect("refused").to_string();
+        assert!(message.contains("rdge") && message.contains(method.name), "{message}");
+        for (name, _) in method.settings {
+            let message = with(name, "seven").expect("refused").to_string();
+            assert!(message.contains(name) && message.contains("seven"), "{}: {message}", method.name);
+            assert!(with(name, "-1").is_some(), "{}: {name} = -1 is accepted", method.name);
+        }
+    });
+}
+
+/// One sample per task, duplicates, constant and zero features, more samples than the width.
+#[test]
+fn degenerate_data_gives_finite_scores() {
+    for_those_who_promise(Promise::Stability, |method| {
+        let mut model = build(method);
+        let check = |model: &mut dyn Learner, what: &str| {
+            let scores = scores(model, &samples(9, &[1, 2], 3).0);
+            let finite = scores.rows().flatten().all(|v| v.is_finite());
+            assert!(finite, "{}: {what}: {:?}", method.name, scores.row(0));
+        };
+        learn(&mut *model, &samples(1, &[1], 1));
+        check(&mut *model, "one sample");
+        let task = samples(1, &[1, 2], 4);
+        learn(&mut *model, &task);
+        learn(&mut *model, &task);
+        check(&mut *model, "duplicates");
+        learn(&mut *model, &(vec![0.0; 3 * DIM], vec![Label::from(1), Label::from(2), Label::from(2)]));
+        learn(&mut *model, &(vec![0.7; 2 * DIM], vec![Label::from(1), Label::from(2)]));
+        check(&mut *model, "zeros and constants");
+        learn(&mut *model, &samples(3, &[1, 2], WIDTH));
+        check(&mut *model, "more samples than the width");
+    });
+}
+
+#[test]
+fn estimates_of_memory_grow_with_the_stream_and_cover_the_state() {
+    for_every_method(|method| {
+        let mut model = build(method);
+        let sizes = |samples| StreamSizes { samples, largest_task: samples, classes: 3 };
+        let estimate = model.peak_bytes(&sizes(60));
+        assert!(model.peak_bytes(&sizes(100_000)) >= estimate, "{}", method.name);
+        let absurd = StreamSizes { samples: usize::MAX, largest_task: usize::MAX, classes: usize::MAX };
+        assert!(model.peak_bytes(&absurd) > estimate, "{}: no overflow", method.name);
+        learn(&mut *model, &samples(1, &[1, 2, 3], 20));
+        model.prepare().unwrap();
+        // Small sizes are dominated by what is rounded up to blocks.
+        assert!(estimate + (1 << 20) > model.state_bytes(), "{}: {estimate}", method.name);
+    });
+}
+
+fn lifts(dim: usize, width: usize, keep: bool) -> Vec<Arc<dyn FeatureMap>> {
+    LIFTS
+        .iter()
+        .map(|e| lift::build(e.name, LiftSpec { keep, seed: 5, ..LiftSpec::new(dim, width) }).unwrap())
+        .collect()
+}
+
+fn lifted(map: &dyn FeatureMap, x: &[f32], dim: usize) -> faer::Mat<f32> {
+    let x = Features::new(x, dim).unwrap();
+    let mut h = faer::Mat::<f32>::zeros(map.width(), x.len());
+    map.lift(x.as_matrix(), h.as_mut());
+    h
+}
+
+#[test]
+fn lifts_keep_their_word_on_names_sizes_and_memory() {
+    for (entry, map) in LIFTS.iter().zip(lifts(DIM, 1237, true)) {
+        assert_eq!(map.name(), entry.name);
+        let expected = if entry.projection == lift::Rows::None { DIM } else { 1237 };
+        assert_eq!((map.dim(), map.width()), (DIM, expected), "{}", entry.name);
+        assert_eq!(map.bytes(), 4 * DIM * entry.projection.count(DIM, 1237), "{}", entry.name);
+        let spec = LiftSpec::new(DIM, 0);
+        assert!(entry.projection == lift::Rows::None || lift::build(entry.name, spec).is_err(), "{}", entry.name);
+    }
+}
+
+#[test]
+fn lifting_together_alone_kept_or_regenerated_on_any_number_of_threads_is_the_same() {
+    let x = samples(1, &[1, 2, 3], 7).0;
+    let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    for (kept, regenerated) in lifts(DIM, 1237, true).iter().zip(lifts(DIM, 1237, false)) {
+        let together = lifted(&**kept, &x, DIM);
+        assert_eq!(together, lifted(&*regenerated, &x, DIM), "{}", kept.name());
+        assert_eq!(together, one.install(|| lifted(&**kept, &x, DIM)), "{}", kept.name());
+        let last = lifted(&**kept, &x[20 * DIM..], DIM);
+        let off = (together.as_ref().subcols(20, 1) - &last).norm_max();
+        assert!(off < 1e-5, "{}: {off}", kept.name());
+    }
+}
+
+#[test]
+fn zero_tiny_and_huge_samples_lift_to_finite_features() {
+    for map in lifts(DIM, 300, true) {
+        let x: Vec<f32> = [0.0f32, 1e-38, 1e-20, 1e12].iter().flat_map(|&v| [v; DIM]).collect();
+        assert!(lifted(&*map, &x, DIM).is_all_finite(), "{}", map.name());
+    }
+}
