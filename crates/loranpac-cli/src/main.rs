@@ -1,6 +1,7 @@
 //! The `loranpac` command line: one file per sub-command, no logic of its own.
 
 mod demo;
+mod plan;
 mod progress;
 mod run;
 mod table;

@@ -1,24 +1,22 @@
 //! `loranpac run`: a continual-learning experiment on a feature file.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, ValueEnum};
-use loranpac::lift::{self, FeatureMap, LiftSpec, Rows};
-use loranpac::memory::{self, human_bytes};
-use loranpac::registry::{self, Input, METHODS, Method, MethodOptions};
+use loranpac::lift::{self, Rows};
+use loranpac::memory::human_bytes;
+use loranpac::registry::{self, Input, METHODS, Method};
 use loranpac::{Schedule, StreamSizes, Truncation};
 use loranpac_eval::Dataset;
 use loranpac_eval::formats;
 use loranpac_eval::report::{self, MethodSummary, mean_and_spread};
-use loranpac_eval::run::{Evaluation, Experiment, LiftFacts, Run, SCHEMA};
+use loranpac_eval::run::{Evaluation, Experiment, Run, SCHEMA};
 use loranpac_eval::stream::{self, Scenario};
-use loranpac_eval::system;
 use serde_json::json;
 
+use crate::plan::{Choices, Plan};
 use crate::progress::Bar;
 use crate::table;
 
@@ -201,6 +199,9 @@ fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
     if args.width == 0 {
         bail!("--width 0 is not possible: E must be at least 1 (10000 is a good start)");
     }
+    if matches!(args.schedule, ScheduleArg::Paper) && !methods.iter().any(|method| method.cuts) {
+        bail!("--schedule paper means nothing to {}, which never cuts the spectrum", args.method.join(", "));
+    }
     if args.per_class == Some(0) {
         bail!("--per-class 0 leaves no samples");
     }
@@ -220,7 +221,8 @@ fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
         .into_iter()
         .map(|(seed, order)| Ok((seed, stream::tasks(&dataset, scenario, &order)?)))
         .collect::<Result<Vec<_>>>()?;
-    let stacked = dataset.with_layers();
+    let wants_layers = methods.iter().any(|method| method.input == Input::Layers);
+    let stacked = if wants_layers { dataset.with_layers() } else { None };
     let methods = with_data_for(methods, stacked.as_ref(), args)?;
     let sizes = StreamSizes {
         samples: dataset.train.len(),
@@ -228,7 +230,22 @@ fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
         classes: dataset.classes.len(),
     };
     let data_of = |method: &Method| stacked.as_ref().filter(|_| method.input == Input::Layers).unwrap_or(&dataset);
-    let mut plan = Plan { args, truncation, projection: projection(args, &dataset)?, maps: BTreeMap::new() };
+    let choices = Choices {
+        lift: args.lift.clone(),
+        width: args.width,
+        lift_seed: args.lift_seed,
+        gamma: args.gamma,
+        keep: !args.regenerate,
+        truncation,
+        schedule: match args.schedule {
+            ScheduleArg::Late => Schedule::Late,
+            ScheduleArg::Paper => Schedule::Paper,
+        },
+        max_rank: args.max_rank,
+        memory: args.memory,
+        settings: args.settings.clone(),
+    };
+    let mut plan = Plan::new(choices, projection(args, &dataset)?)?;
     let max_rank = plan.max_rank(&methods, &data_of, &sizes)?;
     let mut runs = Vec::new();
     args.save(&runs)?; // An unwritable path shows now, not after hours.
@@ -297,117 +314,6 @@ fn projection(args: &Args, dataset: &Dataset) -> Result<Option<(Vec<f32>, usize)
         bail!("{} is {rows} x {dim}, but the data has {} features", path.display(), dataset.dim);
     }
     Ok(Some((values, rows)))
-}
-
-/// A method's name, its width, and the bytes that it needs for a cap.
-type Need<'a> = (&'a str, usize, Box<dyn Fn(usize) -> usize + 'a>);
-
-/// What the methods are going to be told, and the feature maps that they share.
-struct Plan<'a> {
-    args: &'a Args,
-    truncation: Option<Truncation>,
-    /// A projection from a file, for the lift that the user named.
-    projection: Option<(Vec<f32>, usize)>,
-    /// Maps by name and dimension, made when they are first needed.
-    maps: BTreeMap<(String, usize), Arc<dyn FeatureMap>>,
-}
-
-impl Plan<'_> {
-    /// The lift of a method, which keeps nothing if `keep` is false: good enough to check settings and sizes.
-    fn spec(&self, name: &str, dim: usize, keep: bool) -> Result<LiftSpec> {
-        let rows = lift::find(name)?.projection;
-        let given = self.projection.as_ref().filter(|_| name == self.args.lift);
-        let width = match given {
-            Some((_, count)) => rows.width(dim, *count),
-            None => self.args.width,
-        };
-        Ok(LiftSpec {
-            dim,
-            width,
-            seed: self.args.lift_seed,
-            keep: keep && !self.args.regenerate,
-            projection: given.filter(|_| keep).map(|(values, _)| values.clone()),
-            gamma: self.args.gamma,
-        })
-    }
-
-    fn told(&self, method: &Method, lift: Arc<dyn FeatureMap>, max_rank: usize, seed: Option<u32>) -> MethodOptions {
-        let args = self.args;
-        MethodOptions {
-            lift,
-            truncation: self.truncation,
-            max_rank,
-            // Alone, a method that does not cut says itself that it has no schedule; among others it is simply late.
-            schedule: match args.schedule {
-                ScheduleArg::Paper if args.method.len() == 1 || method.cuts => Schedule::Paper,
-                _ => Schedule::Late,
-            },
-            seed: seed.unwrap_or(0).into(),
-            settings: args.settings.iter().filter(|(name, _)| method.knows(name)).cloned().collect(),
-        }
-    }
-
-    /// Options for a run, with the lift in memory.
-    fn options(&mut self, method: &Method, dim: usize, max_rank: usize, seed: Option<u32>) -> Result<MethodOptions> {
-        let name = method.input.lift(&self.args.lift).to_owned();
-        let key = (name, dim);
-        if !self.maps.contains_key(&key) {
-            let map = lift::build(&key.0, self.spec(&key.0, dim, true)?)?;
-            self.maps.insert(key.clone(), map);
-        }
-        Ok(self.told(method, self.maps[&key].clone(), max_rank, seed))
-    }
-
-    /// What is recorded about a lift.
-    fn facts(&self, lift: &dyn FeatureMap) -> LiftFacts {
-        let from_file = self.projection.is_some() && lift.name() == self.args.lift;
-        let projects = lift::find(lift.name()).is_ok_and(|entry| entry.projection != Rows::None);
-        LiftFacts {
-            name: lift.name().to_owned(),
-            width: lift.width(),
-            seed: (projects && !from_file).then_some(self.args.lift_seed),
-        }
-    }
-
-    /// Checks settings and memory before any is taken, and finds the cap that a budget in bytes leaves.
-    fn max_rank<'d>(
-        &self,
-        methods: &[&Method],
-        data_of: &dyn Fn(&Method) -> &'d Dataset,
-        sizes: &StreamSizes,
-    ) -> Result<usize> {
-        let args = self.args;
-        let default = args.max_rank.unwrap_or(10_000);
-        let mut needs: Vec<Need<'_>> = Vec::new();
-        for &method in methods {
-            let dim = data_of(method).dim;
-            let name = method.input.lift(&args.lift);
-            let probe = lift::build(name, self.spec(name, dim, false)?)?;
-            method.build(&self.told(method, probe.clone(), default, None))?;
-            let rows = lift::find(name)?.projection.count(dim, probe.width());
-            let kept = if args.regenerate { 0 } else { rows.saturating_mul(4 * dim) };
-            let (width, options) = (probe.width(), self.told(method, probe, default, None));
-            let sizes = *sizes;
-            let need = move |max_rank: usize| {
-                let learner = method.build(&MethodOptions { max_rank: max_rank.max(1), ..options.clone() });
-                learner.map_or(usize::MAX, |learner| learner.peak_bytes(&sizes).saturating_add(kept))
-            };
-            needs.push((method.name, width, Box::new(need)));
-        }
-        // One cap for all methods, so that they can be compared: the smallest that a budget in bytes leaves to any.
-        let max_rank = match args.memory {
-            Some(budget) => {
-                let caps = needs.iter().map(|(_, width, need)| memory::largest_cap(*width, budget, need));
-                caps.min().unwrap_or(default).max(1)
-            }
-            None => default,
-        };
-        let available = system::available_memory().map_or(usize::MAX, |bytes| bytes as usize);
-        for (name, width, need) in &needs {
-            memory::preflight(name, *width, max_rank, available.min(args.memory.unwrap_or(usize::MAX)), need)?;
-        }
-        Ok(max_rank)
-    }
 }
 
 /// The truncation that was asked for, if any of the methods can use one.

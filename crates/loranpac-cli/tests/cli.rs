@@ -98,7 +98,8 @@ fn run_writes_one_object_with_a_run_per_method_and_seed() {
 fn all_methods_come_in_one_table_with_what_kind_they_are() {
     let folder = data();
     let path = folder.path().to_str().unwrap();
-    let arguments = ["run", "--data", path, "--inc", "2", "--width", "60", "--seed", "1993,1994", "--method", "all"];
+    let common = ["run", "--data", path, "--inc", "2", "--width", "60", "--schedule", "paper"];
+    let arguments = [&common[..], &["--seed", "1993,1994", "--method", "all"]].concat();
     let output = loranpac(&arguments);
     let note = String::from_utf8(output.stderr.clone()).unwrap();
     assert!(note.contains("layup is left out"), "{note}");
@@ -221,9 +222,12 @@ fn quiet_prints_nothing_and_threads_do_not_change_the_stream() {
 fn a_memory_budget_caps_the_basis_and_an_impossible_one_is_refused() {
     let folder = data();
     let path = folder.path().to_str().unwrap();
-    let base = ["run", "--data", path, "--inc", "2", "--set", "chunk=8", "--method", "loranpac", "--json", "-"];
-    let free = json(&[&base[..], &["--width", "400", "--memory", "1G"]].concat());
-    assert_eq!(free["runs"][0]["config"]["method"]["max_rank"], 400);
+    let base =
+        ["run", "--data", path, "--inc", "2", "--set", "chunk=8", "--lift-seed", "1", "--json", "-", "--seed", "1"];
+    for more in [&[][..], &["--method", "loranpac,simplecil,slda"]] {
+        let free = json(&[&base[..9], more, &["--json", "-", "--width", "400", "--memory", "1G"]].concat());
+        assert_eq!(free["runs"][0]["config"]["method"]["max_rank"], 400, "plain features have no say in the cap");
+    }
     refused(
         &[&base[..], &["--width", "400", "--memory", "1K"]].concat(),
         &["needs about", "1 KiB", "reduce the width"],
@@ -254,7 +258,7 @@ fn mistakes_are_named() {
     with(&["--scenario", "domain"], &["domain_train"]);
     with(&["--memory", "lots"], &["lots"]);
     with(&["--threads", "0"], &["--threads 0"]);
-    with(&["--method", "loranpac-soft", "--schedule", "paper"], &["soft"]);
+    with(&["--method", "loranpac-soft,ranpac", "--schedule", "paper"], &["means nothing to loranpac-soft, ranpac"]);
     refused(&["run", "--data", "nowhere.npz"], &["cannot read nowhere.npz"]);
     refused(&["run"], &["--data"]);
     let p = folder.path().join("p.npy");

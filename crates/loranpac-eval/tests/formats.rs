@@ -269,3 +269,26 @@ fn a_flipped_byte_in_an_archive_is_noticed() {
     let message = Dataset::open(&path).unwrap_err().to_string();
     assert!(message.contains("x_train") && message.contains("damaged"), "{message}");
 }
+
+#[test]
+fn layers_are_put_before_the_features_in_the_order_of_their_names() {
+    let folder = TempDir::new().unwrap();
+    let floats = |values: &[f32]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
+    for half in ["train", "test"] {
+        let file = |name: &str, shape: &str, values: &[f32]| {
+            write(&folder, &format!("{name}.npy"), &npy("<f4", false, shape, &floats(values)));
+        };
+        file(&format!("x_{half}"), "(2, 1)", &[1.0, 2.0]);
+        file(&format!("x_{half}_layer_b"), "(2, 2)", &[5.0, 6.0, 7.0, 8.0]);
+        file(&format!("x_{half}_layer_a"), "(2, 1)", &[3.0, 4.0]);
+        let labels: Vec<u8> = [10i64, 20].iter().flat_map(|v| v.to_le_bytes()).collect();
+        write(&folder, &format!("y_{half}.npy"), &npy("<i8", false, "(2,)", &labels));
+    }
+    let mut data = Dataset::open(folder.path()).unwrap();
+    let stacked = data.with_layers().unwrap();
+    assert_eq!((data.dim, stacked.dim), (1, 4));
+    assert_eq!(stacked.train.x, [3.0, 5.0, 6.0, 1.0, 4.0, 7.0, 8.0, 2.0]);
+    assert_eq!((&stacked.train.y, &stacked.test.x), (&data.train.y, &stacked.train.x));
+    data.limit_per_class(1);
+    assert_eq!(data.with_layers().unwrap().train.x, stacked.train.x);
+}

@@ -94,6 +94,36 @@ fn main() {
             show("predict, 1024 samples", 2.0 * e * (d + c) * n as f64, seconds);
         }
     }
+    drop(lift);
+    println!("\ntwice the width: {:.2} times the time to learn", doubling(width, rank, task, dim, &data, &names));
+}
+
+/// What twice the width costs: the same tasks at E and at 2 E in turns, so that a busy machine hinders both alike; the
+/// median of the ratios.
+fn doubling(width: usize, rank: usize, task: usize, dim: usize, data: &[f32], names: &[Label]) -> f64 {
+    let model = |width: usize| {
+        let lift = Random::new(Projection::from_seed(width, dim, 1, true), Activation::Relu);
+        LoRanPac::new(Arc::new(lift), Config::default()).expect("the default configuration is valid")
+    };
+    let learn = |model: &mut LoRanPac, first: usize, n: usize| {
+        let rows = Features::new(&data[first * dim..(first + n) * dim], dim).expect("whole rows");
+        let clock = Instant::now();
+        model.learn(rows, &names[first..first + n]).expect("valid samples");
+        clock.elapsed().as_secs_f64()
+    };
+    let (mut one, mut two) = (model(width), model(2 * width));
+    let half = rank / 2;
+    learn(&mut one, 0, half);
+    learn(&mut two, 0, half);
+    let starts = (half..=names.len() - task).step_by(task);
+    let ratio = |(turn, first): (usize, usize)| {
+        let before = (turn % 2 == 0).then(|| learn(&mut one, first, task));
+        let wide = learn(&mut two, first, task);
+        wide / before.unwrap_or_else(|| learn(&mut one, first, task))
+    };
+    let mut ratios: Vec<f64> = starts.enumerate().map(ratio).collect();
+    ratios.sort_by(f64::total_cmp);
+    ratios[ratios.len() / 2]
 }
 
 /// Best rate of a square product, which is what everything is measured against.

@@ -1,7 +1,8 @@
 //! Everything that can go wrong in the engine, with the fields that a person needs to put it right.
 
 /// Why the engine refused. A call that returns an error has left the model as it was, but for [`Error::Eigen`] from
-/// learning: the task is then part of the model, and only its truncation is missing.
+/// learning with a method that truncates afterwards (the LoRanPAC family, OR-Fit): the task is then part of the model,
+/// and only its truncation is missing.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -1,5 +1,7 @@
 //! S, the Gram matrix of all features seen so far in the coordinates of the basis: `S = Q' (H H') Q`, r x r, f64.
 //!
+//! The rivals use the same square for theirs: `H H'` itself (E x E), a scatter, or the Gram matrix of a task.
+//!
 //! One square holds both S (upper triangle) and the scratch of every factorisation (lower triangle): a Cholesky
 //! factor or Householder vectors come and go without a second r x r matrix. Only this module calls an eigensolver.
 
@@ -84,12 +86,10 @@ impl Gram {
 
     /// Replaces S by a diagonal matrix.
     pub fn set_diagonal(&mut self, values: &[f64]) {
-        self.store.truncate(0);
-        self.stride = 0;
-        self.diagonal.clear();
-        self.reserve(values.len());
-        self.store.fill(0.0);
-        self.diagonal.extend_from_slice(values);
+        self.store = Vec::new(); // What was there goes before the new square comes.
+        self.stride = values.len().div_ceil(STEP) * STEP;
+        self.store = vec![0.0; self.stride * self.stride];
+        self.diagonal = values.to_vec();
     }
 
     /// `S <- sum over j of values_j v_j v_j'`.
@@ -200,12 +200,13 @@ impl Gram {
         Ok(())
     }
 
-    /// `B <- B (S + ridge I)^-1`, going on where S + ridge I is not definite to rounding: by Cholesky, or else by LU with
-    /// a second square. What comes out of a matrix that is singular to rounding is mostly noise, as from any solver.
-    pub fn solve_regardless(&mut self, b: &mut Mat<f64>, ridge: f64) -> Result<(), Error> {
+    /// `B <- B (S + ridge I)^-1`, going on where S + ridge I is not definite to rounding: by Cholesky, or else by LU, which
+    /// takes three more squares. What comes out of a matrix that is singular to rounding is mostly noise, as from any
+    /// solver. Tells whether Cholesky did it.
+    pub fn solve_regardless(&mut self, b: &mut Mat<f64>, ridge: f64) -> Result<bool, Error> {
         match self.solve(b, ridge) {
             Err(Error::NotPositiveDefinite { .. }) => {}
-            outcome => return outcome,
+            outcome => return outcome.map(|()| true),
         }
         let mut a = self.to_matrix();
         (0..self.rank()).for_each(|i| a[(i, i)] += ridge);
@@ -214,7 +215,7 @@ impl Gram {
             return Err(Error::NotPositiveDefinite { rank: self.rank(), ridge });
         }
         *b = solved;
-        Ok(())
+        Ok(false)
     }
 
     /// A fixed size instead of a growing one: S = 0 with `rank` directions.

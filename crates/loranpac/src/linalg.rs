@@ -2,6 +2,7 @@
 
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt;
+use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{BlockStructure, matmul as matmul_triangular};
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
 use faer::prelude::{Reborrow, ReborrowMut};
@@ -147,7 +148,20 @@ pub(crate) fn transposed<T: Scalar, U: Scalar>(a: MatRef<'_, T>) -> Mat<U> {
 
 /// Converts a matrix.
 pub(crate) fn cast<T: Scalar, U: Scalar>(a: MatRef<'_, T>) -> Mat<U> {
-    Mat::from_fn(a.nrows(), a.ncols(), |i, j| U::from_f64(a[(i, j)].to_f64()))
+    let mut b = Mat::zeros(a.nrows(), a.ncols());
+    b.par_col_chunks_mut(64).zip(a.par_col_chunks(64)).for_each(|(b, a)| {
+        for (b, a) in b.col_iter_mut().zip(a.col_iter()) {
+            b.iter_mut().zip(a.iter()).for_each(|(b, a)| *b = U::from_f64(a.to_f64()));
+        }
+    });
+    b
+}
+
+/// `A B`, on all threads.
+pub(crate) fn product<T: Scalar>(a: MatRef<'_, T>, b: MatRef<'_, T>) -> Mat<T> {
+    let mut c = Mat::zeros(a.nrows(), b.ncols());
+    matmul(&mut c, Accum::Replace, a, b, T::from_f64(1.0), par());
+    c
 }
 
 /// Squared Frobenius norm.

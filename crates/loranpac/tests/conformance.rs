@@ -22,8 +22,11 @@ fn map(method: &Method) -> Arc<dyn FeatureMap> {
 
 fn build(method: &Method) -> Box<dyn Learner> {
     // Twenty epochs are forty steps on so few samples: gradient descent needs more to get anywhere.
-    let patient = || vec![("epochs".to_owned(), "200".to_owned())];
-    let settings = if method.knows("epochs") { patient() } else { Vec::new() };
+    build_with(method, if method.knows("epochs") { &[("epochs", "200")] } else { &[] })
+}
+
+fn build_with(method: &Method, settings: &[(&str, &str)]) -> Box<dyn Learner> {
+    let settings = settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
     method.build(&MethodOptions { seed: 11, settings, ..MethodOptions::new(map(method)) }).unwrap()
 }
 
@@ -58,6 +61,7 @@ fn accuracy(model: &mut dyn Learner, (x, y): &Task) -> f64 {
 fn difference(a: &Scores, b: &Scores) -> f32 {
     let size = a.rows().flatten().fold(0.0f32, |most, v| most.max(v.abs()));
     assert_eq!(a.rows().len(), b.rows().len());
+    assert!(a.rows().chain(b.rows()).flatten().all(|v| v.is_finite()));
     a.rows().flatten().zip(b.rows().flatten()).fold(0.0f32, |most, (a, b)| most.max((a - b).abs())) / size
 }
 
@@ -120,12 +124,10 @@ fn predicting_is_pure() {
         learn(&mut *model, &samples(1, &[1, 2, 3], 12));
         let (a, b) = (samples(2, &[1, 2], 6).0, samples(3, &[3], 400).0);
         let before = scores(&mut *model, &a);
-        let bytes = model.state_bytes();
         scores(&mut *model, &b);
         model.prepare().unwrap();
         model.novelty(Features::new(&b, DIM).unwrap()).unwrap();
         assert_eq!(before, scores(&mut *model, &a), "{}", method.name);
-        assert!(model.state_bytes() >= bytes, "{}", method.name);
         // One sample at a time is the same as together, up to the order of sums.
         let one = scores(&mut *model, &a[..DIM]);
         let together: Vec<f32> = before.row(0).to_vec();
@@ -178,34 +180,73 @@ fn the_same_seed_gives_the_same_result() {
     });
 }
 
+/// The scores after learning a task forwards, and after learning it backwards.
+fn order_matters(name: &str, build: &dyn Fn() -> Box<dyn Learner>, each: usize) {
+    let task = samples(1, &[1, 2, 3], each);
+    let mut forwards = build();
+    learn(&mut *forwards, &task);
+    let mut backwards = build();
+    // The first three samples stay, so that the classes keep their numbers.
+    learn(&mut *backwards, &slice(&task, (0..3).chain((3..3 * each).rev())));
+    let test = samples(2, &[1, 2, 3], 10).0;
+    let off = difference(&scores(&mut *forwards, &test), &scores(&mut *backwards, &test));
+    assert!(off < 2e-3, "{name}: order changes scores by {off}");
+}
+
+/// The scores after learning a task at once, and after learning it in two parts that cut through every class.
+fn division_matters(name: &str, build: &dyn Fn() -> Box<dyn Learner>, each: usize) {
+    let task = samples(5, &[1, 2, 3], each);
+    let mut together = build();
+    learn(&mut *together, &task);
+    let mut apart = build();
+    let part = 3 * each * 4 / 9 + 2;
+    learn(&mut *apart, &slice(&task, 0..part));
+    learn(&mut *apart, &slice(&task, part..3 * each));
+    let test = samples(6, &[1, 2, 3], 10).0;
+    let off = difference(&scores(&mut *together, &test), &scores(&mut *apart, &test));
+    assert!(off < 2e-3, "{name}: division changes scores by {off}");
+}
+
 #[test]
 fn the_order_of_samples_inside_a_task_does_not_matter() {
-    for_those_who_promise(Promise::SampleOrder, |method| {
-        let task = samples(1, &[1, 2, 3], 20);
-        let mut forwards = build(method);
-        learn(&mut *forwards, &task);
-        let mut backwards = build(method);
-        // The first three samples stay, so that the classes keep their numbers.
-        learn(&mut *backwards, &slice(&task, (0..3).chain((3..60).rev())));
-        let test = samples(2, &[1, 2, 3], 10).0;
-        let off = difference(&scores(&mut *forwards, &test), &scores(&mut *backwards, &test));
-        assert!(off < 2e-3, "{}: {off}", method.name);
-    });
+    for_those_who_promise(Promise::SampleOrder, |method| order_matters(method.name, &|| build(method), 20));
 }
 
 #[test]
 fn learning_in_two_halves_equals_learning_at_once() {
     for_those_who_promise(Promise::Halves, |method| {
-        let task = samples(5, &[1, 2, 3], 20);
-        let mut together = build(method);
-        learn(&mut *together, &task);
-        let mut apart = build(method);
-        learn(&mut *apart, &slice(&task, 0..29)); // cuts through every class
-        learn(&mut *apart, &slice(&task, 29..60));
-        let test = samples(6, &[1, 2, 3], 10).0;
-        let off = difference(&scores(&mut *together, &test), &scores(&mut *apart, &test));
-        assert!(off < 2e-3, "{}: {off}", method.name);
+        division_matters(method.name, &|| build(method), 20);
     });
+}
+
+/// Tasks of 600 samples are learned in chunks, and there are four times as many samples as lifted features.
+#[test]
+fn large_tasks_keep_the_same_promises() {
+    let quick = |method: &Method| !method.knows("epochs");
+    for method in METHODS.iter().filter(|method| quick(method)) {
+        if method.exemption(Promise::SampleOrder).is_none() {
+            order_matters(method.name, &|| build(method), 200);
+        }
+        if method.exemption(Promise::Halves).is_none() {
+            division_matters(method.name, &|| build(method), 200);
+        }
+    }
+}
+
+/// Methods that choose lambda on held-out samples owe these promises as soon as it is fixed.
+#[test]
+fn with_a_fixed_ridge_neither_order_nor_division_matters() {
+    let mut checked = 0;
+    for method in METHODS.iter().filter(|method| method.knows("ridge")) {
+        let settings: &[_] =
+            if method.knows("precision") { &[("ridge", "1"), ("precision", "64")] } else { &[("ridge", "1")] };
+        for each in [20, 200] {
+            order_matters(method.name, &|| build_with(method, settings), each);
+            division_matters(method.name, &|| build_with(method, settings), each);
+        }
+        checked += 1;
+    }
+    assert!(checked >= 6);
 }
 
 /// Learning `bad` after a good task is refused, and predictions stay what they were to the last bit.
@@ -304,18 +345,14 @@ fn degenerate_data_gives_finite_scores() {
 }
 
 #[test]
-fn estimates_of_memory_grow_with_the_stream_and_cover_the_state() {
+fn estimates_of_memory_grow_with_the_stream_and_never_overflow() {
     for_every_method(|method| {
-        let mut model = build(method);
+        let model = build(method);
         let sizes = |samples| StreamSizes { samples, largest_task: samples, classes: 3 };
         let estimate = model.peak_bytes(&sizes(60));
         assert!(model.peak_bytes(&sizes(100_000)) >= estimate, "{}", method.name);
         let absurd = StreamSizes { samples: usize::MAX, largest_task: usize::MAX, classes: usize::MAX };
         assert!(model.peak_bytes(&absurd) > estimate, "{}: no overflow", method.name);
-        learn(&mut *model, &samples(1, &[1, 2, 3], 20));
-        model.prepare().unwrap();
-        // Small sizes are dominated by what is rounded up to blocks.
-        assert!(estimate + (1 << 20) > model.state_bytes(), "{}: {estimate}", method.name);
     });
 }
 
@@ -362,7 +399,7 @@ fn lifting_together_alone_kept_or_regenerated_on_any_number_of_threads_is_the_sa
 #[test]
 fn zero_tiny_and_huge_samples_lift_to_finite_features() {
     for map in lifts(DIM, 300, true) {
-        let x: Vec<f32> = [0.0f32, 1e-38, 1e-20, 1e12].iter().flat_map(|&v| [v; DIM]).collect();
+        let x: Vec<f32> = [0.0f32, 1e-40, 1e-38, 1e-20, 1e12].iter().flat_map(|&v| [v; DIM]).collect();
         assert!(lifted(&*map, &x, DIM).is_all_finite(), "{}", map.name());
     }
 }

@@ -169,7 +169,7 @@ fn orthogonal_gradient_descent_takes_the_steps_that_numpy_takes() {
     let golden = golden();
     for (what, case) in [("ogd", &golden["expected"]["ogd"]), ("pca-ogd", &golden["expected"]["pca_ogd"])] {
         let name = case["data"].as_str().unwrap();
-        let steps = case["steps"].as_u64().unwrap() as u32;
+        let steps = case["steps"].as_u64().unwrap() as usize;
         let variant = match case["zeta"].as_f64() {
             None => ogd::Variant::Ogd(steps),
             Some(zeta) => ogd::Variant::Pca(steps, Truncation::Fraction(zeta)),
@@ -228,20 +228,43 @@ fn slda_is_scikit_learn_s_linear_discriminant_analysis() {
     }
 }
 
+/// The test samples of a data set, one row after the other.
+fn test_samples(golden: &Value, name: &str) -> Vec<f32> {
+    let rows = golden[name]["test"].as_array().unwrap();
+    rows.iter().flat_map(numbers).map(|v| v as f32).collect()
+}
+
+/// Scores as a matrix, one row per sample.
+fn scores(model: &mut dyn Learner, x: &[f32], dim: usize) -> Mat<f64> {
+    let scores = model.scores(Features::new(x, dim).unwrap()).unwrap();
+    Mat::from_fn(x.len() / dim, scores.row(0).len(), |i, j| scores.row(i)[j] as f64)
+}
+
+#[test]
+fn simplecil_is_numpy_s_cosine_with_class_means() {
+    let golden = golden();
+    let case = &golden["expected"]["class_means"];
+    let name = case["data"].as_str().unwrap();
+    let lift = identity(&golden, name);
+    let mut model = registry::find("simplecil").unwrap().build(&MethodOptions::new(lift.clone())).unwrap();
+    learn_all(&mut *model, &golden, name);
+    let found = scores(&mut *model, &test_samples(&golden, name), lift.dim());
+    assert_close(found.as_ref(), &matrix(&case["scores"]), 1e-6, "cosines");
+}
+
 #[test]
 fn randumb_is_scikit_learn_s_analysis_of_fourier_features() {
     let golden = golden();
     let case = &golden["expected"]["fourier"];
     let name = case["data"].as_str().unwrap();
-    let (dim, test) = (tasks(&golden, name)[0].1, matrix(&golden[name]["test"]));
+    let (dim, x) = (tasks(&golden, name)[0].1, test_samples(&golden, name));
     let spec = LiftSpec {
         seed: case["seed"].as_u64().unwrap(),
         gamma: case["gamma"].as_f64().unwrap(),
         ..LiftSpec::new(dim, case["width"].as_u64().unwrap() as usize)
     };
     let lift = lift::build("fourier", spec).unwrap();
-    let x: Vec<f32> = (0..test.nrows()).flat_map(|i| (0..dim).map(move |j| (i, j))).map(|at| test[at] as f32).collect();
-    let mut h = Mat::<f32>::zeros(lift.width(), test.nrows());
+    let mut h = Mat::<f32>::zeros(lift.width(), x.len() / dim);
     lift.lift(Features::new(&x, dim).unwrap().as_matrix(), h.as_mut());
     assert_close(wide(h.transpose()).as_ref(), &matrix(&case["features"]), 1e-6, "features");
 
@@ -250,8 +273,5 @@ fn randumb_is_scikit_learn_s_analysis_of_fourier_features() {
     let options = MethodOptions { settings, ..MethodOptions::new(lift) };
     let mut model = registry::find("randumb").unwrap().build(&options).unwrap();
     learn_all(&mut *model, &golden, name);
-    let scores = model.scores(Features::new(&x, dim).unwrap()).unwrap();
-    let expected = matrix(&case["scores"]);
-    let found = Mat::from_fn(expected.nrows(), expected.ncols(), |i, j| scores.row(i)[j] as f64);
-    assert_close(found.as_ref(), &expected, 1e-4, "scores");
+    assert_close(scores(&mut *model, &x, dim).as_ref(), &matrix(&case["scores"]), 1e-4, "scores");
 }

@@ -10,13 +10,15 @@
 
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatRef};
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
 
-use super::lifted::CHUNK;
+use super::StreamSizes;
+use super::lifted::{CHUNK, compact};
+use super::shuffle::permutation;
 use crate::error::Error;
 use crate::gram::{Eigen, Gram};
-use crate::linalg::{cast, gram_f64, par};
+use crate::linalg::{cast, gram_f64, par, product};
+use crate::memory;
+use crate::registry::Promise;
 
 /// The values of lambda that RanPAC tries.
 pub const GRID: [f64; 17] =
@@ -25,9 +27,25 @@ pub const GRID: [f64; 17] =
 /// Lambda where a task is too small to hold anything out: large enough to be safe, says the paper.
 const FALLBACK: f64 = 1e4;
 
+/// What a method cannot promise whose lambda comes from here.
+pub(super) const EXEMPT: &[(Promise, &str)] = &[
+    (Promise::SampleOrder, "lambda is chosen on a random fifth of the task; with a fixed ridge order does not matter"),
+    (Promise::Halves, "lambda is chosen on the latest task alone; with a fixed ridge halves make a whole"),
+];
+
+/// Bytes that a choice takes for the largest task: its lifted samples, and the eigendecomposition of the smaller square.
+pub(super) fn peak_bytes(width: usize, stream: &StreamSizes) -> usize {
+    let (task, small) = (stream.largest_task, width.min(stream.largest_task));
+    let threads = rayon::current_num_threads();
+    let copies = if task > width { 2 } else { 1 };
+    memory::sum(&[memory::product(&[copies, 4, width, task]), memory::product(&[5 + threads, 8, small, small])])
+}
+
 /// The lambda of the grid with the smallest validation error on lifted samples `h` (E x m).
 ///
-/// The split is drawn from `seed` and `task`. `before` is the answer for a task of a single sample.
+/// Errors are computed from an eigendecomposition in f64, which resolves any lambda. RanPAC finds them by solving the
+/// normal equations in single precision, where values below its rounding lose; they are left out here, too, or small
+/// tasks would end at 1e-8. The split is drawn from `seed` and `task`. `before` is the answer for a single sample.
 pub(super) fn choose(
     h: MatRef<'_, f32>,
     classes: &[usize],
@@ -41,23 +59,11 @@ pub(super) fn choose(
     }
     let order = permutation(m, seed, task);
     let fit = (m * 4 / 5).clamp(1, m - 1);
-    let errors = validation_errors(h, classes, &order[..fit], &order[fit..], &GRID)?;
-    let best = (0..GRID.len()).filter(|&i| errors[i].is_finite()).min_by(|&i, &j| errors[i].total_cmp(&errors[j]));
+    let (errors, largest) = curve(h, classes, &order[..fit], &order[fit..], &GRID)?;
+    let floor = f32::EPSILON as f64 * largest;
+    let usable = (0..GRID.len()).filter(|&i| errors[i].is_finite() && GRID[i] >= floor);
+    let best = usable.min_by(|&i, &j| errors[i].total_cmp(&errors[j]));
     Ok(best.map_or(FALLBACK, |i| GRID[i]))
-}
-
-/// A random order of `0..n`, the same for the same seed and stream everywhere (Fisher and Yates).
-pub(super) fn permutation(n: usize, seed: u64, stream: u64) -> Vec<usize> {
-    let mut key = [0u8; 32];
-    key[..8].copy_from_slice(&seed.to_le_bytes());
-    let mut random = ChaCha8Rng::from_seed(key);
-    random.set_stream(stream);
-    let mut order: Vec<usize> = (0..n).collect();
-    for i in (1..n).rev() {
-        // The bias of a 64-bit remainder is far below anything that could be seen.
-        order.swap(i, (random.next_u64() % (i as u64 + 1)) as usize);
-    }
-    order
 }
 
 /// Mean squared error over the samples `validate` and the classes of the task, for each lambda, of the ridge
@@ -69,24 +75,32 @@ pub fn validation_errors(
     validate: &[usize],
     lambdas: &[f64],
 ) -> Result<Vec<f64>, Error> {
-    let mut present = classes.to_vec();
-    present.sort_unstable();
-    present.dedup();
-    let place = |sample: usize| present.partition_point(|class| *class < classes[sample]);
+    Ok(curve(h, classes, fit, validate, lambdas)?.0)
+}
+
+/// The same, with the largest eigenvalue.
+fn curve(
+    h: MatRef<'_, f32>,
+    classes: &[usize],
+    fit: &[usize],
+    validate: &[usize],
+    lambdas: &[f64],
+) -> Result<(Vec<f64>, f64), Error> {
+    let (present, place) = compact(classes);
     let targets = |samples: &[usize]| {
         let mut y = Mat::<f64>::zeros(samples.len(), present.len());
-        samples.iter().enumerate().for_each(|(row, &sample)| y[(row, place(sample))] = 1.0);
+        samples.iter().enumerate().for_each(|(row, &sample)| y[(row, place[sample])] = 1.0);
         y
     };
     let (y_fit, y) = (targets(fit), targets(validate));
     let mut gram;
     // left (v x n) and right (n x c): predictions are left V (mu + lambda)^-1 V' right.
     let (left, right) = if fit.len() <= h.nrows() {
-        let order: Vec<usize> = fit.iter().chain(validate).copied().collect();
-        let k = gram_f64(select(h, &order).as_ref()); // lower triangle
+        let k = gram_f64(h); // lower triangle
+        let at = |i: usize, j: usize| k[(i.max(j), i.min(j))];
         gram = Gram::zeros(fit.len());
-        gram.set_matrix(k.as_ref().submatrix(0, 0, fit.len(), fit.len()).transpose());
-        (k.as_ref().submatrix(fit.len(), 0, validate.len(), fit.len()).to_owned(), y_fit)
+        gram.set_matrix(Mat::from_fn(fit.len(), fit.len(), |i, j| at(fit[i], fit[j])).as_ref());
+        (Mat::from_fn(validate.len(), fit.len(), |i, j| at(validate[i], fit[j])), y_fit)
     } else {
         gram = Gram::zeros(h.nrows());
         let mut right = Mat::<f64>::zeros(h.nrows(), present.len());
@@ -108,7 +122,7 @@ pub fn validation_errors(
         let miss = product(scaled.as_ref(), right.as_ref()) - &y;
         miss.squared_norm_l2() / (miss.nrows() * miss.ncols()) as f64
     };
-    Ok(lambdas.iter().map(error).collect())
+    Ok((lambdas.iter().map(error).collect(), values.first().copied().unwrap_or(0.0)))
 }
 
 fn select(h: MatRef<'_, f32>, samples: &[usize]) -> Mat<f32> {
@@ -117,26 +131,9 @@ fn select(h: MatRef<'_, f32>, samples: &[usize]) -> Mat<f32> {
     chosen
 }
 
-fn product(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> Mat<f64> {
-    let mut c = Mat::zeros(a.nrows(), b.ncols());
-    matmul(&mut c, Accum::Replace, a, b, 1.0, par());
-    c
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_split_is_a_permutation_that_depends_on_seed_and_task_alone() {
-        let order = permutation(100, 1993, 3);
-        let mut sorted = order.clone();
-        sorted.sort_unstable();
-        assert_eq!(sorted, (0..100).collect::<Vec<_>>());
-        assert_eq!(order, permutation(100, 1993, 3));
-        assert_ne!(order, permutation(100, 1993, 4));
-        assert_ne!(order, permutation(100, 1994, 3));
-    }
 
     #[test]
     fn noise_asks_for_a_large_lambda_and_clean_data_for_a_small_one() {

@@ -22,8 +22,8 @@ use crate::error::Error;
 use crate::features::Features;
 use crate::label::{Label, LabelTable};
 use crate::lift::FeatureMap;
-use crate::linalg::par;
-use crate::memory::{product, sum};
+use crate::linalg::{par, product};
+use crate::memory::{self, sum};
 use crate::registry::{Input, Method};
 
 /// The learner.
@@ -66,44 +66,39 @@ impl IncrementalSvd {
             classifier: None,
         }
     }
+}
 
-    /// The updated factors, or an error that changes nothing.
-    fn update(&self, h: MatRef<'_, f32>) -> Result<Factors, Error> {
-        let old = &self.factors;
-        let (width, m, k) = (h.nrows(), h.ncols(), old.sigma.len());
-        let c = multiply(old.u.transpose(), h);
+impl Factors {
+    /// The factors with more samples, at most `most` of them; with V if `joint`.
+    fn updated(&self, h: MatRef<'_, f32>, joint: bool, most: usize) -> Result<Factors, Error> {
+        let (width, m, k) = (h.nrows(), h.ncols(), self.sigma.len());
+        let c = product(self.u.transpose(), h);
         let mut residual = h.to_owned();
-        matmul(&mut residual, Accum::Add, &old.u, &c, -1.0, par());
+        matmul(&mut residual, Accum::Add, &self.u, &c, -1.0, par());
         let qr = residual.qr();
         let (q, r) = (qr.compute_thin_Q(), qr.thin_R());
         let p = q.ncols();
         let mut small = Mat::<f32>::zeros(k + p, k + m);
-        (0..k).for_each(|i| small[(i, i)] = old.sigma[i]);
+        (0..k).for_each(|i| small[(i, i)] = self.sigma[i]);
         small.as_mut().submatrix_mut(0, k, k, m).copy_from(&c);
         for j in 0..m {
             (0..p.min(j + 1)).for_each(|i| small[(k + i, k + j)] = r[(i, j)]);
         }
         let svd = small.thin_svd().map_err(|_| Error::Eigen { rank: k + p })?;
-        let kept = (k + p).min(k + m).min(width).min(self.max_rank);
+        let kept = (k + p).min(k + m).min(width).min(most);
         let sigma: Vec<f32> = svd.S().column_vector().iter().take(kept).copied().collect();
         let (left, right) = (svd.U().subcols(0, kept), svd.V().subcols(0, kept));
-        let mut u = multiply(old.u.as_ref(), left.subrows(0, k));
+        let mut u = product(self.u.as_ref(), left.subrows(0, k));
         matmul(&mut u, Accum::Add, &q, left.subrows(k, p), 1.0, par());
         let mut v = Mat::new();
-        if self.joint {
-            v = Mat::zeros(old.v.nrows() + m, kept);
-            let (above, mut below) = v.as_mut().split_at_row_mut(old.v.nrows());
-            matmul(above, Accum::Replace, &old.v, right.subrows(0, k), 1.0, par());
+        if joint {
+            v = Mat::zeros(self.v.nrows() + m, kept);
+            let (above, mut below) = v.as_mut().split_at_row_mut(self.v.nrows());
+            matmul(above, Accum::Replace, &self.v, right.subrows(0, k), 1.0, par());
             below.copy_from(right.subrows(k, m));
         }
         Ok(Factors { u, sigma, v })
     }
-}
-
-fn multiply(a: MatRef<'_, f32>, b: MatRef<'_, f32>) -> Mat<f32> {
-    let mut c = Mat::zeros(a.nrows(), b.ncols());
-    matmul(&mut c, Accum::Replace, a, b, 1.0, par());
-    c
 }
 
 impl Learner for IncrementalSvd {
@@ -113,12 +108,18 @@ impl Learner for IncrementalSvd {
         if self.samples == 0 {
             self.factors.u = Mat::zeros(width, 0);
         }
-        let h: Mat<f32> = self.lifted.lift(x).rb().to_owned();
-        self.factors = self.update(h.as_ref())?;
+        let h = self.lifted.lift(x);
+        match self.factors.updated(h.rb(), self.joint, self.max_rank) {
+            Ok(updated) => self.factors = updated,
+            Err(error) => {
+                self.lifted.wipe(0);
+                return Err(error);
+            }
+        }
         self.classifier = None;
         let classes = indices(&mut self.table, labels);
         grow_columns(&mut self.sums, width, self.table.len());
-        add_by_class(&mut self.sums, h.as_ref(), &classes);
+        add_by_class(&mut self.sums, h.rb(), &classes);
         if self.joint {
             self.classes.extend(&classes);
         }
@@ -133,20 +134,21 @@ impl Learner for IncrementalSvd {
         }
         if self.classifier.is_none() {
             let Factors { u, sigma, v } = &self.factors;
-            let inverse = |i: usize| sigma[i].max(f32::MIN_POSITIVE.sqrt()).recip();
+            // No smaller than noise, so that nothing overflows; noise is bad enough.
+            let inverse = |i: usize| sigma[i].max(1e-10 * sigma[0]).max(1e-15).recip();
             // k x c: Sigma^-2 U' J', or Sigma^-1 (Y V)'.
             let mut inner = if self.joint {
                 let mut sums = Mat::<f32>::zeros(sigma.len(), self.table.len());
                 add_by_class(&mut sums, v.transpose(), &self.classes);
                 sums
             } else {
-                multiply(u.transpose(), self.sums.as_ref())
+                product(u.transpose(), self.sums.as_ref())
             };
             for (i, row) in inner.as_mut().row_iter_mut().enumerate() {
                 let scale = if self.joint { inverse(i) } else { inverse(i) * inverse(i) };
                 row.iter_mut().for_each(|v| *v *= scale);
             }
-            self.classifier = Some(multiply(u.as_ref(), inner.as_ref()));
+            self.classifier = Some(product(u.as_ref(), inner.as_ref()));
         }
         Ok(())
     }
@@ -181,12 +183,12 @@ impl Learner for IncrementalSvd {
     fn peak_bytes(&self, stream: &StreamSizes) -> usize {
         let (width, task) = (self.lifted.width(), stream.largest_task);
         let rank = stream.samples.min(width).min(self.max_rank.saturating_add(task));
-        let v = if self.joint { product(&[2, 4, stream.samples, rank]) } else { 0 };
+        let v = if self.joint { memory::product(&[2, 4, stream.samples, rank]) } else { 0 };
         sum(&[
-            product(&[2, 4, width, rank]),
-            product(&[5, 4, rank, rank]),
-            product(&[4, 4, width, task]),
-            product(&[2, 4, width, stream.classes]),
+            memory::product(&[2, 4, width, rank]),
+            memory::product(&[8, 4, rank, rank]),
+            memory::product(&[4, 4, width, task]),
+            memory::product(&[2, 4, width, stream.classes]),
             v,
         ])
     }

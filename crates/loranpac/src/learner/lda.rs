@@ -15,7 +15,7 @@ use std::sync::Arc;
 use faer::prelude::Reborrow;
 use faer::{Mat, MatRef};
 
-use super::lifted::{CHUNK, Lifted, bytes_of, grow_columns, indices};
+use super::lifted::{CHUNK, Lifted, bytes_of, compact, grow_columns, indices};
 use super::{Learner, Scores, StreamSizes, Summary, check_task};
 use crate::error::Error;
 use crate::features::Features;
@@ -40,12 +40,17 @@ pub struct Lda {
     lifted: Lifted,
     shrinkage: Shrinkage,
     table: LabelTable,
+    moments: Moments,
+    classifier: Option<(Mat<f32>, Vec<f32>)>,
+}
+
+/// Class means and the scatter about them.
+struct Moments {
     /// M Sigma.
     scatter: Gram,
     /// Class means, E x c.
     means: Mat<f64>,
     counts: Vec<usize>,
-    classifier: Option<(Mat<f32>, Vec<f32>)>,
 }
 
 impl Lda {
@@ -60,15 +65,13 @@ impl Lda {
             lifted: Lifted::new(lift),
             shrinkage,
             table: LabelTable::default(),
-            scatter: Gram::default(),
-            means: Mat::new(),
-            counts: Vec::new(),
+            moments: Moments { scatter: Gram::default(), means: Mat::new(), counts: Vec::new() },
             classifier: None,
         })
     }
 
     fn samples(&self) -> usize {
-        self.counts.iter().sum()
+        self.moments.counts.iter().sum()
     }
 
     /// The share of the identity in the covariance.
@@ -77,8 +80,8 @@ impl Lda {
             Shrinkage::Fixed(s) => s,
             Shrinkage::Oracle => {
                 let (n, p) = (self.samples() as f64, self.lifted.width() as f64);
-                let mean = self.scatter.trace() / p;
-                let (alpha, mu2) = (self.scatter.squared_norm() / (p * p), mean * mean);
+                let mean = self.moments.scatter.trace() / p;
+                let (alpha, mu2) = (self.moments.scatter.squared_norm() / (p * p), mean * mean);
                 let denominator = (n + 1.0) * (alpha - mu2 / p);
                 // Below 1: A must keep some of Sigma to be of its scale.
                 if denominator > 0.0 { ((alpha + mu2) / denominator).min(0.999) } else { 0.999 }
@@ -93,26 +96,25 @@ impl Lda {
             return Err(Error::NothingLearned);
         }
         let s = self.shrinkage();
-        let mut w = self.means.transpose().to_owned();
+        let mut w = self.moments.means.transpose().to_owned();
         // A^-1 = M / (1 - s) (M Sigma + ridge I)^-1
-        let spread = self.scatter.trace() / self.lifted.width() as f64;
+        let spread = self.moments.scatter.trace() / self.lifted.width() as f64;
         let ridge = s * spread / (1.0 - s);
         if spread > 0.0 {
-            self.scatter.solve_regardless(&mut w, ridge)?;
+            self.moments.scatter.solve_regardless(&mut w, ridge)?;
             w.as_mut().col_iter_mut().for_each(|column| column.iter_mut().for_each(|v| *v *= samples / (1.0 - s)));
         } // One sample per class, or none that differ: nearest means.
-        let bias = (0..w.nrows()).map(|class| -0.5 * (w.row(class) * self.means.col(class))).collect();
+        let bias = (0..w.nrows()).map(|class| -0.5 * (w.row(class) * self.moments.means.col(class))).collect();
         Ok((w, bias))
     }
+}
 
+impl Moments {
     /// The exact update of means and scatter with a batch: its own scatter about its class means, and for each class a
     /// term for the distance between the old mean and the batch's.
     fn absorb(&mut self, h: MatRef<'_, f32>, classes: &[usize]) {
         let width = h.nrows();
-        let mut present = classes.to_vec();
-        present.sort_unstable();
-        present.dedup();
-        let place: Vec<usize> = classes.iter().map(|class| present.partition_point(|other| other < class)).collect();
+        let (present, place) = compact(classes);
         let mut counts = vec![0usize; present.len()];
         let mut means = Mat::<f64>::zeros(width, present.len());
         let mut columns = Mat::<f64>::zeros(width, classes.len() + present.len());
@@ -149,15 +151,14 @@ impl Learner for Lda {
         check_task(x, labels, self.lifted.lift.dim())?;
         self.classifier = None;
         let width = self.lifted.width();
-        if self.scatter.rank() == 0 {
-            self.scatter = Gram::zeros(width);
+        if self.moments.scatter.rank() == 0 {
+            self.moments.scatter = Gram::zeros(width);
         }
         let classes = indices(&mut self.table, labels);
-        grow_columns(&mut self.means, width, self.table.len());
-        self.counts.resize(self.table.len(), 0);
+        grow_columns(&mut self.moments.means, width, self.table.len());
+        self.moments.counts.resize(self.table.len(), 0);
         for (part, classes) in x.chunks(CHUNK).zip(classes.chunks(CHUNK)) {
-            let h: Mat<f32> = self.lifted.lift(part).rb().to_owned();
-            self.absorb(h.as_ref(), classes);
+            self.moments.absorb(self.lifted.lift(part).rb(), classes);
         }
         self.lifted.wipe(x.len().min(CHUNK));
         Ok(())
@@ -195,14 +196,17 @@ impl Learner for Lda {
 
     fn state_bytes(&self) -> usize {
         let classifier = self.classifier.as_ref().map_or(0, |(w, b)| bytes_of(w) + size_of_val(&b[..]));
-        let counts = self.counts.capacity() * size_of::<usize>();
-        self.scatter.bytes() + bytes_of(&self.means) + counts + classifier + self.lifted.bytes()
+        let Moments { scatter, means, counts } = &self.moments;
+        let counts = counts.capacity() * size_of::<usize>();
+        scatter.bytes() + bytes_of(means) + counts + classifier + self.lifted.bytes()
     }
 
     fn peak_bytes(&self, stream: &StreamSizes) -> usize {
         let (width, chunk) = (self.lifted.width(), CHUNK.min(stream.largest_task));
+        // Without shrinkage the covariance may be singular, and LU takes three more squares.
+        let squares = if self.shrinkage == Shrinkage::Fixed(0.0) { 4 } else { 1 };
         sum(&[
-            product(&[8, width, width]),
+            product(&[squares, 8, width, width]),
             product(&[8 + 8 + 4, width, stream.classes]),
             product(&[4 + 4 + 8 + 16, width, chunk]),
         ])

@@ -44,9 +44,9 @@ impl Lifted {
 
     /// Wipes what is left of samples, and keeps room for `samples` of them.
     pub fn wipe(&mut self, samples: usize) {
+        self.work.fill(0.0);
         self.work.truncate(self.lift.width() * samples);
         self.work.shrink_to_fit();
-        self.work.fill(0.0);
     }
 
     /// `H' W + b`, for weights of E x c, in batches of at most `chunk` samples.
@@ -73,6 +73,15 @@ impl Lifted {
 /// The class indices of a task's labels; new ones are added to the table.
 pub(super) fn indices(table: &mut LabelTable, labels: &[Label]) -> Vec<usize> {
     labels.iter().map(|label| table.get_or_insert(label)).collect()
+}
+
+/// The classes that occur, in order, and the place of each sample's class among them.
+pub(super) fn compact(classes: &[usize]) -> (Vec<usize>, Vec<usize>) {
+    let mut present = classes.to_vec();
+    present.sort_unstable();
+    present.dedup();
+    let place = classes.iter().map(|class| present.partition_point(|other| other < class)).collect();
+    (present, place)
 }
 
 /// Bytes of a matrix.

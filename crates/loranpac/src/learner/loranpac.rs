@@ -248,8 +248,8 @@ impl Learner for LoRanPac {
 }
 
 const RIDGE: (&str, &str) = ("ridge", "lambda, added to the eigenvalues");
-const DROP: (&str, &str) = ("drop", "rounding units below which a residual adds no direction; 0 keeps all");
-const CHUNK_SIZE: (&str, &str) = ("chunk", "samples absorbed at a time");
+pub(super) const DROP: (&str, &str) = ("drop", "rounding units below which a residual adds no direction; 0 keeps all");
+pub(super) const CHUNK_SIZE: (&str, &str) = ("chunk", "samples absorbed at a time");
 
 /// The paper's method.
 pub(crate) const LORANPAC: Method = Method {

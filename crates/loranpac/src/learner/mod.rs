@@ -9,6 +9,7 @@ pub mod ogd;
 pub(crate) mod ranpac;
 pub(crate) mod ridge_truncated;
 pub(crate) mod rls;
+mod shuffle;
 pub(crate) mod simplecil;
 pub(crate) mod softmax;
 

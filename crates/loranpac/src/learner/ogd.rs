@@ -27,8 +27,8 @@ use crate::features::Features;
 use crate::gram::{Eigen, Gram};
 use crate::label::{Label, LabelTable};
 use crate::lift::FeatureMap;
-use crate::linalg::{cast, column_norms, par};
-use crate::memory::{product, sum};
+use crate::linalg::{cast, column_norms, par, product};
+use crate::memory::{self, sum};
 use crate::registry::{Input, Method, Promise};
 use crate::statistics::DEFAULT_DROP;
 use crate::truncation::Truncation;
@@ -37,9 +37,9 @@ use crate::truncation::Truncation;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Variant {
     /// All directions are protected; this many gradient steps per task.
-    Ogd(u32),
+    Ogd(usize),
     /// The leading directions of each task are protected; this many gradient steps per task.
-    Pca(u32, Truncation),
+    Pca(usize, Truncation),
     /// One pass with exact steps; at most this many directions.
     OrFit(usize),
 }
@@ -47,9 +47,14 @@ pub enum Variant {
 /// The learner.
 pub struct Ogd {
     lifted: Lifted,
-    variant: Variant,
     table: LabelTable,
     samples: usize,
+    state: State,
+}
+
+/// What a task changes.
+struct State {
+    variant: Variant,
     basis: Basis<f32>,
     /// `Q' H H' Q` as far as it is known, for OR-Fit's incremental PCA.
     gram: Gram,
@@ -64,70 +69,73 @@ impl Ogd {
             truncation.validate()?;
         }
         let basis = Basis::new(lift.width());
-        let (table, gram) = (LabelTable::default(), Gram::default());
-        Ok(Ogd { lifted: Lifted::new(lift), variant, table, samples: 0, basis, gram, weights: Mat::new() })
+        let state = State { variant, basis, gram: Gram::default(), weights: Mat::new() };
+        Ok(Ogd { lifted: Lifted::new(lift), table: LabelTable::default(), samples: 0, state })
     }
 
     /// W' (E x c).
     pub fn weights(&self) -> MatRef<'_, f32> {
-        self.weights.as_ref()
+        self.state.weights.as_ref()
     }
+}
 
-    /// Learns lifted samples (E x m, destroyed).
-    fn absorb(&mut self, mut h: MatMut<'_, f32>, classes: &[usize]) -> Result<(), Error> {
+impl State {
+    /// Learns lifted samples (E x m, destroyed). An error changes nothing, or leaves OR-Fit's basis untruncated.
+    fn absorb(&mut self, mut h: MatMut<'_, f32>, classes: &[usize], all_classes: usize) -> Result<(), Error> {
         let norms = column_norms(h.rb());
-        let miss = self.miss(h.rb(), classes);
+        let miss = self.miss(h.rb(), classes, all_classes);
         let split = self.basis.split(h.rb_mut(), &norms, DEFAULT_DROP * f32::EPSILON as f64);
         let steps = match self.variant {
             Variant::Ogd(steps) | Variant::Pca(steps, _) => gradient_steps(&split.new, &miss, steps)?,
             Variant::OrFit(_) => exact_steps(&split.new, &miss, &norms),
         };
+        let protected = match self.variant {
+            Variant::Pca(_, truncation) => Some(leading(&split, truncation, self.basis.width())?),
+            _ => None,
+        };
         let qn = h.rb().subcols(0, split.new.nrows());
         let steps: Mat<f32> = cast(steps.transpose());
+        grow_columns(&mut self.weights, self.basis.width(), all_classes);
         matmul(&mut self.weights, Accum::Add, qn, &steps, 1.0, par());
-        match self.variant {
-            Variant::Ogd(_) => self.basis.append(qn),
-            Variant::Pca(_, truncation) => {
-                let turn: Mat<f32> = cast(leading(&split, truncation, self.basis.width())?.as_ref());
-                let mut protected = Mat::<f32>::zeros(qn.nrows(), turn.ncols());
-                matmul(&mut protected, Accum::Replace, qn, &turn, 1.0, par());
-                self.basis.append(protected.as_ref());
-            }
-            Variant::OrFit(most) => {
-                self.basis.append(qn);
-                self.gram.grow(split.known.as_ref(), split.new.as_ref());
-                if self.basis.rank() > most {
-                    let Eigen { values, vectors } = self.gram.eigen()?;
-                    self.gram.set_diagonal(&values[..most]);
-                    self.basis.rotate(vectors.as_ref().subcols(0, most));
-                }
+        match protected {
+            Some(turn) => self.basis.append(product(qn, cast::<f64, f32>(turn.as_ref()).as_ref()).as_ref()),
+            None => self.basis.append(qn),
+        }
+        if let Variant::OrFit(most) = self.variant {
+            self.gram.grow(split.known.as_ref(), split.new.as_ref());
+            if self.basis.rank() > most {
+                let Eigen { values, vectors } = self.gram.eigen()?;
+                self.gram.set_diagonal(&values[..most]);
+                self.basis.rotate(vectors.as_ref().subcols(0, most));
             }
         }
         Ok(())
     }
 
-    /// `Y - W H`, c x m.
-    fn miss(&self, h: MatRef<'_, f32>, classes: &[usize]) -> Mat<f64> {
-        let mut outputs = Mat::<f32>::zeros(h.ncols(), self.weights.ncols());
-        matmul(&mut outputs, Accum::Replace, h.transpose(), &self.weights, 1.0, par());
-        Mat::from_fn(self.weights.ncols(), h.ncols(), |class, sample| {
-            f64::from(u8::from(classes[sample] == class)) - outputs[(sample, class)] as f64
+    /// `Y - W H`, c x m; a class that is new has no weights yet.
+    fn miss(&self, h: MatRef<'_, f32>, classes: &[usize], all_classes: usize) -> Mat<f64> {
+        let known = self.weights.ncols();
+        let outputs = if known > 0 { product(h.transpose(), self.weights.as_ref()) } else { Mat::new() };
+        Mat::from_fn(all_classes, h.ncols(), |class, sample| {
+            let target = if classes[sample] == class { 1.0 } else { 0.0 };
+            if class < known { target - outputs[(sample, class)] as f64 } else { target }
         })
     }
 }
 
 /// n gradient steps at once: `R Rn' g(Rn Rn')`, c x p.
-fn gradient_steps(rn: &Mat<f64>, miss: &Mat<f64>, steps: u32) -> Result<Mat<f64>, Error> {
+fn gradient_steps(rn: &Mat<f64>, miss: &Mat<f64>, steps: usize) -> Result<Mat<f64>, Error> {
     let p = rn.nrows();
     let mut gram = Gram::zeros(p);
     gram.add(rn.as_ref());
     let mut b = miss * rn.transpose();
     gram.apply_function(&mut b, |mu, _| {
         let largest = mu.first().copied().unwrap_or(0.0).max(f64::MIN_POSITIVE);
-        // (1 - (1 - x)^n) / mu with x = mu / largest; for x near 0 it tends to n / largest.
+        // (1 - (1 - x)^n) / mu with x = mu / largest, without cancellation; at x = 0 it is n / largest.
         let g = |mu: f64| {
             let x = (mu / largest).clamp(0.0, 1.0);
-            if x < 1e-12 { steps as f64 / largest } else { (1.0 - (1.0 - x).powf(steps as f64)) / (x * largest) }
+            let gone = -(steps as f64 * (-x).ln_1p()).exp_m1();
+            if x > 0.0 { gone / (x * largest) } else { steps as f64 / largest }
         };
         mu.iter().map(|&mu| g(mu)).collect()
     })?;
@@ -179,20 +187,22 @@ fn leading(split: &Split, truncation: Truncation, width: usize) -> Result<Mat<f6
 }
 
 impl Learner for Ogd {
-    /// The only error after the input has been accepted is [`Error::Eigen`].
+    /// [`Error::Eigen`] from OR-Fit leaves the task learned and the basis untruncated; from the others, nothing changed.
     fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
         check_task(x, labels, self.lifted.lift.dim())?;
-        let classes = indices(&mut self.table, labels);
-        grow_columns(&mut self.weights, self.lifted.width(), self.table.len());
-        self.samples += labels.len();
+        let mut table = self.table.clone();
+        let classes = indices(&mut table, labels);
         // A task's gradient steps need the whole task; one pass may be divided.
-        let batch = if matches!(self.variant, Variant::OrFit(_)) { CHUNK } else { x.len() };
+        let batch = if matches!(self.state.variant, Variant::OrFit(_)) { CHUNK } else { x.len() };
         let mut outcome = Ok(());
         for (part, classes) in x.chunks(batch).zip(classes.chunks(batch)) {
-            let mut h = self.lifted.lift(part).rb().to_owned();
-            outcome = outcome.and(self.absorb(h.as_mut(), classes));
+            outcome = outcome.and(self.state.absorb(self.lifted.lift(part), classes, table.len()));
         }
         self.lifted.wipe(x.len().min(CHUNK));
+        if outcome.is_ok() || matches!(self.state.variant, Variant::OrFit(_)) {
+            self.table = table;
+            self.samples += labels.len();
+        }
         outcome
     }
 
@@ -203,7 +213,7 @@ impl Learner for Ogd {
     fn scores(&mut self, x: Features<'_>) -> Result<Scores, Error> {
         x.validate(self.lifted.lift.dim())?;
         self.prepare()?;
-        Ok(self.lifted.scores(x, CHUNK, &self.weights, &[]))
+        Ok(self.lifted.scores(x, CHUNK, &self.state.weights, &[]))
     }
 
     fn classes(&self) -> &LabelTable {
@@ -212,11 +222,11 @@ impl Learner for Ogd {
 
     fn summary(&self) -> Summary {
         let (samples, classes) = (self.samples, self.table.len());
-        Summary { samples, classes, basis_rank: Some(self.basis.rank()), ..Summary::default() }
+        Summary { samples, classes, basis_rank: Some(self.state.basis.rank()), ..Summary::default() }
     }
 
     fn settings(&self) -> serde_json::Value {
-        match self.variant {
+        match self.state.variant {
             Variant::Ogd(steps) => serde_json::json!({ "steps": steps }),
             Variant::Pca(steps, truncation) => serde_json::json!({ "steps": steps, "truncation": truncation }),
             Variant::OrFit(most) => serde_json::json!({ "max_rank": most }),
@@ -224,23 +234,23 @@ impl Learner for Ogd {
     }
 
     fn state_bytes(&self) -> usize {
-        self.basis.bytes() + self.gram.bytes() + bytes_of(&self.weights) + self.lifted.bytes()
+        self.state.basis.bytes() + self.state.gram.bytes() + bytes_of(&self.state.weights) + self.lifted.bytes()
     }
 
     fn peak_bytes(&self, stream: &StreamSizes) -> usize {
         let width = self.lifted.width();
         let most = stream.samples.min(width);
-        let (rank, batch, squares) = match self.variant {
+        let (rank, batch, squares) = match self.state.variant {
             Variant::OrFit(cap) => (most.min(cap.saturating_add(CHUNK)), CHUNK.min(stream.largest_task), 5),
             _ => (most, stream.largest_task, 0),
         };
         sum(&[
             Basis::<f32>::bytes_for(width, rank),
-            product(&[4, width, stream.classes]),
-            product(&[squares, 8, rank, rank]),
-            product(&[3, 4, width, batch]),
-            product(&[4, 8, rank, batch]),
-            product(&[5, 8, batch, batch]),
+            memory::product(&[4, width, stream.classes]),
+            memory::product(&[squares, 8, rank, rank]),
+            memory::product(&[3, 4, width, batch]),
+            memory::product(&[4, 8, rank, batch]),
+            memory::product(&[5, 8, batch, batch]),
         ])
     }
 }
@@ -263,7 +273,7 @@ pub(crate) const OGD: Method = Method {
     settings: &[STEPS],
     exempt: BY_TASKS,
     build: |options, settings| {
-        let steps = settings.count("steps", DEFAULT_STEPS)? as u32;
+        let steps = settings.count("steps", DEFAULT_STEPS)?;
         Ok(Box::new(Ogd::new(options.lift.clone(), Variant::Ogd(steps))?))
     },
 };
@@ -280,7 +290,7 @@ pub(crate) const PCA_OGD: Method = Method {
     settings: &[STEPS],
     exempt: BY_TASKS,
     build: |options, settings| {
-        let steps = settings.count("steps", DEFAULT_STEPS)? as u32;
+        let steps = settings.count("steps", DEFAULT_STEPS)?;
         let truncation = options.truncation.unwrap_or_default();
         Ok(Box::new(Ogd::new(options.lift.clone(), Variant::Pca(steps, truncation))?))
     },
@@ -296,6 +306,12 @@ pub(crate) const OR_FIT: Method = Method {
     truncates: false,
     cuts: false,
     settings: &[],
-    exempt: &[(Promise::SampleOrder, "it visits the samples one by one, and rounding grows with every division")],
+    exempt: &[
+        (Promise::SampleOrder, "it visits the samples one by one, and divides by what is new in each"),
+        (
+            Promise::Halves,
+            "it divides by what is new in a sample: rounding, once samples outnumber the lifted features",
+        ),
+    ],
     build: |options, _| Ok(Box::new(Ogd::new(options.lift.clone(), Variant::OrFit(options.max_rank.max(1)))?)),
 };

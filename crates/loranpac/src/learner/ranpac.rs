@@ -22,7 +22,7 @@ use crate::label::{Label, LabelTable};
 use crate::lift::FeatureMap;
 use crate::linalg::{cast, squared_norm};
 use crate::memory::{product, sum};
-use crate::registry::{Input, Method, MethodOptions, Promise, Settings};
+use crate::registry::{Input, Method, MethodOptions, Settings};
 
 /// Ridge regression with lambda fixed, or chosen by hold-out.
 pub struct RanPac {
@@ -43,7 +43,8 @@ pub struct RanPac {
 
 struct Classifier {
     weights: Mat<f32>,
-    train_mse: f64,
+    /// None where the normal equations were singular to rounding.
+    train_mse: Option<f64>,
 }
 
 impl RanPac {
@@ -65,20 +66,21 @@ impl RanPac {
 
     /// W (c x E) in f64.
     pub fn weights(&mut self) -> Result<Mat<f64>, Error> {
+        Ok(self.solve()?.0)
+    }
+
+    /// W, and whether the equations were definite.
+    fn solve(&mut self) -> Result<(Mat<f64>, bool), Error> {
         let ridge = self.ridge.filter(|_| self.samples > 0).ok_or(Error::NothingLearned)?;
         let mut w = self.sums.transpose().to_owned();
-        self.gram.solve_regardless(&mut w, ridge)?;
-        Ok(w)
+        let definite = self.gram.solve_regardless(&mut w, ridge)?;
+        Ok((w, definite))
     }
-}
 
-impl Learner for RanPac {
-    fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
-        check_task(x, labels, self.lifted.lift.dim())?;
+    /// Learns a task whose input was accepted. Choosing lambda may fail, so it comes before anything is changed.
+    fn absorb(&mut self, x: Features<'_>, classes: &[usize], all_classes: usize) -> Result<(), Error> {
         let width = self.lifted.width();
-        let mut table = self.table.clone();
-        let classes = indices(&mut table, labels);
-        // To choose lambda the whole task is lifted at once; that may fail, so it comes before anything is changed.
+        // The choice needs the whole task at once.
         let batch = if self.fixed.is_some() { CHUNK } else { x.len() };
         for (part, classes) in x.chunks(batch).zip(classes.chunks(batch)) {
             let h = self.lifted.lift(part);
@@ -88,30 +90,43 @@ impl Learner for RanPac {
             if self.gram.rank() == 0 {
                 self.gram = Gram::zeros(width);
             }
-            grow_columns(&mut self.sums, width, table.len());
+            grow_columns(&mut self.sums, width, all_classes);
             for (part, classes) in classes.chunks(CHUNK).enumerate() {
                 let h: Mat<f64> = cast(h.rb().subcols(part * CHUNK, classes.len()));
                 self.gram.add(h.as_ref());
                 add_by_class(&mut self.sums, h.as_ref(), classes);
             }
         }
+        Ok(())
+    }
+}
+
+impl Learner for RanPac {
+    fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
+        check_task(x, labels, self.lifted.lift.dim())?;
+        let mut table = self.table.clone();
+        let classes = indices(&mut table, labels);
+        let outcome = self.absorb(x, &classes, table.len());
+        self.lifted.wipe(x.len().min(CHUNK));
+        outcome?;
         self.table = table;
         self.classifier = None;
         self.samples += labels.len();
         self.tasks += 1;
-        self.lifted.wipe(x.len().min(CHUNK));
         Ok(())
     }
 
     fn prepare(&mut self) -> Result<(), Error> {
         if self.classifier.is_none() {
-            let w = self.weights()?;
+            let (w, definite) = self.solve()?;
             // W (H H' + lambda I) = J gives |W H - Y|^2 = M - tr(W J') - lambda |W|^2.
             let fitted: f64 = (0..w.nrows()).map(|class| w.row(class) * self.sums.col(class)).sum();
             let ridge = self.ridge.unwrap_or(0.0);
             let error = self.samples as f64 - fitted - ridge * squared_norm(w.as_ref());
-            self.classifier =
-                Some(Classifier { weights: cast(w.transpose()), train_mse: (error / self.samples as f64).max(0.0) });
+            self.classifier = Some(Classifier {
+                weights: cast(w.transpose()),
+                train_mse: definite.then(|| (error / self.samples as f64).max(0.0)),
+            });
         }
         Ok(())
     }
@@ -132,7 +147,7 @@ impl Learner for RanPac {
             samples: self.samples,
             classes: self.table.len(),
             ridge: self.ridge.filter(|_| self.samples > 0),
-            train_mse: self.classifier.as_ref().map(|c| c.train_mse),
+            train_mse: self.classifier.as_ref().and_then(|c| c.train_mse),
             ..Summary::default()
         }
     }
@@ -147,24 +162,22 @@ impl Learner for RanPac {
     }
 
     fn peak_bytes(&self, stream: &StreamSizes) -> usize {
-        let (width, task) = (self.lifted.width(), stream.largest_task);
-        let small = width.min(task);
-        let choice = if self.fixed.is_some() { 0 } else { product(&[6, 8, small, small]) };
+        let width = self.lifted.width();
+        // A lambda that was chosen is above rounding; a small one that was given may need LU, and three more squares.
+        let (squares, choice) = match self.fixed {
+            Some(_) => (4, 0),
+            None => (1, holdout::peak_bytes(width, stream)),
+        };
         sum(&[
-            product(&[8, width, width]),
+            product(&[squares, 8, width, width]),
             product(&[20, width, stream.classes]),
-            product(&[4, width, if self.fixed.is_some() { CHUNK.min(task) } else { task.saturating_mul(2) }]),
-            product(&[12, width, CHUNK.min(task)]).max(choice),
+            product(&[12, width, CHUNK.min(stream.largest_task)]),
+            choice,
         ])
     }
 }
 
 const SETTINGS: &[(&str, &str)] = &[("ridge", "lambda, instead of a choice by hold-out at every task")];
-
-const BY_HOLDOUT: &[(Promise, &str)] = &[
-    (Promise::SampleOrder, "lambda is chosen on a random fifth of the task; with a fixed ridge order does not matter"),
-    (Promise::Halves, "lambda is chosen on the latest task alone; with a fixed ridge halves make a whole"),
-];
 
 fn build(options: &MethodOptions, settings: &Settings<'_>) -> Result<Box<dyn Learner>, Error> {
     Ok(Box::new(RanPac::new(options.lift.clone(), settings.ridge()?, options.seed)))
@@ -180,7 +193,7 @@ pub(crate) const RANPAC: Method = Method {
     truncates: false,
     cuts: false,
     settings: SETTINGS,
-    exempt: BY_HOLDOUT,
+    exempt: holdout::EXEMPT,
     build,
 };
 
@@ -194,6 +207,6 @@ pub(crate) const LAYUP: Method = Method {
     truncates: false,
     cuts: false,
     settings: SETTINGS,
-    exempt: BY_HOLDOUT,
+    exempt: holdout::EXEMPT,
     build,
 };

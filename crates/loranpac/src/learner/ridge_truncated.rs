@@ -2,26 +2,26 @@
 //!
 //! The engine of [`LoRanPac`] with the hard filter, and RanPAC's choice of lambda on top.
 
-use super::holdout;
-use super::lifted::Lifted;
-use super::loranpac::{Config, LoRanPac, configure};
-use super::{Learner, Scores, StreamSizes, Summary, check_task};
+use std::sync::Arc;
+
+use faer::prelude::Reborrow;
+
+use super::lifted::{Lifted, indices};
+use super::loranpac::{CHUNK_SIZE, Config, DROP, LoRanPac, configure};
+use super::{Learner, Scores, StreamSizes, Summary, check_task, holdout};
 use crate::error::Error;
 use crate::features::Features;
 use crate::filter::Filter;
 use crate::label::{Label, LabelTable};
-use crate::memory::{product, sum};
-use crate::registry::{Input, Method, Promise};
-use crate::statistics::DEFAULT_DROP;
-use std::sync::Arc;
-
 use crate::lift::FeatureMap;
-use faer::prelude::Reborrow;
+use crate::registry::{Input, Method};
+use crate::statistics::DEFAULT_DROP;
 
 /// Truncated ridge regression with lambda chosen by hold-out at every task.
 pub struct RidgeTruncated {
     inner: LoRanPac,
     lifted: Lifted,
+    told: Config,
     seed: u64,
     tasks: u64,
     ridge: Option<f64>,
@@ -31,7 +31,7 @@ impl RidgeTruncated {
     /// A model; the ridge in `config` is replaced at every task.
     pub fn new(lift: Arc<dyn FeatureMap>, config: Config, seed: u64) -> Result<Self, Error> {
         let inner = LoRanPac::new(lift.clone(), config)?;
-        Ok(RidgeTruncated { inner, lifted: Lifted::new(lift), seed, tasks: 0, ridge: None })
+        Ok(RidgeTruncated { inner, lifted: Lifted::new(lift), told: config, seed, tasks: 0, ridge: None })
     }
 }
 
@@ -39,16 +39,15 @@ impl Learner for RidgeTruncated {
     /// The task is lifted twice: once, whole, for lambda, and once in chunks by the engine.
     fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
         check_task(x, labels, self.lifted.lift.dim())?;
-        let mut table = LabelTable::default();
-        let classes = super::lifted::indices(&mut table, labels);
+        let classes = indices(&mut LabelTable::default(), labels);
         let chosen = holdout::choose(self.lifted.lift(x).rb(), &classes, self.seed, self.tasks, self.ridge);
         self.lifted.wipe(0);
         let ridge = chosen?;
-        self.inner.learn(x, labels)?;
+        let outcome = self.inner.learn(x, labels);
         self.inner.set_ridge(ridge);
         self.ridge = Some(ridge);
         self.tasks += 1;
-        Ok(())
+        outcome
     }
 
     fn prepare(&mut self) -> Result<(), Error> {
@@ -72,7 +71,7 @@ impl Learner for RidgeTruncated {
     }
 
     fn settings(&self) -> serde_json::Value {
-        serde_json::json!({ "engine": self.inner.settings(), "seed": self.seed })
+        serde_json::json!({ "engine": self.told, "ridge": "by hold-out", "seed": self.seed })
     }
 
     fn state_bytes(&self) -> usize {
@@ -80,10 +79,7 @@ impl Learner for RidgeTruncated {
     }
 
     fn peak_bytes(&self, stream: &StreamSizes) -> usize {
-        let (width, task) = (self.lifted.width(), stream.largest_task);
-        let small = width.min(task);
-        let choice = sum(&[product(&[8, width, task]), product(&[6, 8, small, small])]);
-        self.inner.peak_bytes(stream).saturating_add(choice)
+        self.inner.peak_bytes(stream).saturating_add(holdout::peak_bytes(self.lifted.width(), stream))
     }
 }
 
@@ -96,18 +92,8 @@ pub(crate) const RIDGE_TRUNCATED: Method = Method {
     exemplar_free: true,
     truncates: true,
     cuts: true,
-    settings: &[
-        ("ridge", "lambda, instead of a choice by hold-out at every task"),
-        ("drop", "rounding units below which a residual adds no direction; 0 keeps all"),
-        ("chunk", "samples absorbed at a time"),
-    ],
-    exempt: &[
-        (
-            Promise::SampleOrder,
-            "lambda is chosen on a random fifth of the task; with a fixed ridge order does not matter",
-        ),
-        (Promise::Halves, "lambda is chosen on the latest task alone; with a fixed ridge halves make a whole"),
-    ],
+    settings: &[("ridge", "lambda, instead of a choice by hold-out at every task"), DROP, CHUNK_SIZE],
+    exempt: holdout::EXEMPT,
     build: |options, settings| {
         let fixed = settings.ridge()?;
         let truncation = options.truncation.unwrap_or_default();

@@ -12,8 +12,8 @@ use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Accum, Mat, MatRef, Par};
 use rayon::prelude::*;
 
-use super::holdout::permutation;
 use super::lifted::{CHUNK, Lifted, bytes_of, indices};
+use super::shuffle::permutation;
 use super::{Learner, Scores, StreamSizes, Summary, check_task};
 use crate::error::Error;
 use crate::features::Features;
@@ -218,10 +218,8 @@ const SETTINGS: &[(&str, &str)] = &[
     ("batch", "samples per step (48)"),
 ];
 
-const STOCHASTIC: &[(Promise, &str)] = &[
-    (Promise::SampleOrder, "stochastic gradient descent visits the samples in an order drawn over their places"),
-    (Promise::Halves, "exact only if the samples arrive in the same order, and then it is trivial: it keeps them all"),
-];
+const STOCHASTIC: &[(Promise, &str)] =
+    &[(Promise::SampleOrder, "stochastic gradient descent visits the samples in an order drawn over their places")];
 
 fn build(options: &MethodOptions, settings: &Settings<'_>) -> Result<Box<dyn Learner>, Error> {
     let rate: Option<f32> = settings.optional("rate")?;

@@ -57,7 +57,8 @@ impl FeatureMap for Fourier {
     fn lift(&self, x: MatRef<'_, f32>, h: MatMut<'_, f32>) {
         assert_eq!((x.nrows(), x.ncols()), (self.dim(), h.ncols()));
         let length = |j: usize| x.col(j).iter().map(|v| *v as f64 * *v as f64).sum::<f64>().sqrt();
-        let scale = |length: f64| if length > 0.0 { ((2.0 * self.gamma).sqrt() / length) as f32 } else { 0.0 };
+        // A length that f32 cannot invert counts as zero.
+        let scale = |length: f64| if length > 1e-30 { ((2.0 * self.gamma).sqrt() / length) as f32 } else { 0.0 };
         let scales: Vec<f32> = (0..x.ncols()).map(|j| scale(length(j))).collect();
         let amplitude = (2.0 / self.width() as f64).sqrt() as f32;
         h.par_row_chunks_mut(2 * STRIP).enumerate().for_each_init(Vec::new, |scratch, (strip, mut h)| {

@@ -58,8 +58,8 @@ impl LiftSpec {
     }
 }
 
-/// Inverse width of the kernel behind Fourier features.
-pub const DEFAULT_GAMMA: f64 = 1.0;
+/// Inverse width of the kernel behind Fourier features: the best of 0.03 to 10, within noise, on real features of two kinds.
+pub const DEFAULT_GAMMA: f64 = 0.1;
 
 /// One entry of the list of maps.
 pub struct LiftEntry {

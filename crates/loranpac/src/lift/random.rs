@@ -96,6 +96,16 @@ mod tests {
     use faer::Mat;
 
     #[test]
+    fn the_sigmoid_is_the_logistic_function() {
+        let lift = Random::new(Projection::from_rows(3, 1, vec![1.0, -2.0, 0.0]).unwrap(), Activation::Sigmoid);
+        let mut h = Mat::zeros(3, 1);
+        lift.lift(Mat::from_fn(1, 1, |_, _| 1.0f32).as_ref(), h.as_mut());
+        for (found, expected) in h.col(0).iter().zip([0.731_058_6f32, 0.119_202_92, 0.5]) {
+            assert!((found - expected).abs() < 1e-6, "{found} {expected}");
+        }
+    }
+
+    #[test]
     fn relu_of_the_product_in_any_chunking_kept_or_regenerated() {
         let (width, dim, n) = (1100, 7, 5);
         let kept = Random::new(Projection::from_seed(width, dim, 3, true), Activation::Relu);
