@@ -35,7 +35,8 @@ impl Plan {
         let factorise = if self.full_eigen {
             square.saturating_mul(4)
         } else {
-            product(&[3, 8, rank, classes]).saturating_add(ROTATIONS)
+            // Rows of N, the rotations, and the reflections of the second stage of the reduction.
+            sum(&[product(&[3, 8, rank, classes]), ROTATIONS, square / 2])
         };
         let factorise = if self.keep_null { factorise.saturating_add(square) } else { factorise };
         sum(&[

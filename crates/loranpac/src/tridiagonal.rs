@@ -4,28 +4,18 @@
 //! S = Z T Z',   T = V diag(mu) V',   B f(S) = (((B Z) V) f(mu)) V' Z'
 //! ```
 //!
-//! Z stays as Householder vectors in the lower triangle of S's own storage, and V stays as the plane rotations of
-//! the implicit QL iteration. Forwards they are applied to B as they are made; backwards they are made again from
-//! checkpoints of T, segment by segment, and undone in reverse order. For r directions and c rows this costs
-//! `4/3 r^3` flops for Z, about `12 r^2 c` for V, and O(r c) memory where eigenvectors would need several r x r
-//! matrices.
+//! Z is a reduction in two stages (`band`), half of whose vectors stay in the lower triangle of S's own storage. V stays
+//! as the plane rotations of the implicit QL iteration. Forwards they are applied to B as they are made; backwards they
+//! are made again from checkpoints of T, segment by segment, and undone in reverse order. For r directions and c rows this
+//! costs `4/3 r^3` flops for Z, about `12 r^2 c` for V, and `r^2 / 2` numbers besides B, where eigenvectors would need
+//! several r x r matrices.
 
-use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
-use faer::linalg::evd::tridiag::{tridiag_in_place, tridiag_in_place_scratch};
-use faer::linalg::householder::{
-    apply_block_householder_sequence_on_the_right_in_place_scratch as right_scratch,
-    apply_block_householder_sequence_on_the_right_in_place_with_conj as apply_right,
-    apply_block_householder_sequence_transpose_on_the_right_in_place_scratch as right_transpose_scratch,
-    apply_block_householder_sequence_transpose_on_the_right_in_place_with_conj as apply_right_transpose,
-};
 use faer::prelude::{Reborrow, ReborrowMut};
-use faer::{Conj, Mat, MatMut, MatRef};
+use faer::{MatMut, MatRef};
 use rayon::prelude::*;
 
-use crate::linalg::par;
+use crate::band::{self, LANES, Reduction, Tridiagonal};
 
-/// Rows of B that are rotated together: enough independent lanes to hide the latency of a rotation.
-const LANES: usize = 16;
 /// Rotations that are kept at a time (16 bytes each).
 const SEGMENT: usize = 1 << 20;
 /// QL steps per eigenvalue before giving up; two or three are usual.
@@ -37,7 +27,7 @@ pub(crate) struct NoConvergence;
 
 /// Eigenvalues of the symmetric matrix in the lower triangle of `a` (destroyed), in descending order.
 pub(crate) fn eigenvalues(a: MatMut<'_, f64>) -> Result<Vec<f64>, NoConvergence> {
-    let (mut ql, _) = reduce(a);
+    let mut ql = Ql::new(band::reduce(a).0);
     let mut rotations = Rotations::default();
     while ql.segment(&mut rotations)? {}
     let mut values = ql.d;
@@ -59,22 +49,15 @@ pub(crate) fn apply_function(
         f(&[], &[]);
         return Ok(());
     }
-    let (start, householder) = reduce(a.rb_mut());
-    let vectors = a.rb().submatrix(1, 0, n - 1, n - 1);
-    let block = householder.nrows();
-    let need = StackReq::any_of(&[
-        right_scratch::<f64>(n - 1, block, rows),
-        right_transpose_scratch::<f64>(n - 1, block, rows),
-    ]);
-    let mut memory = MemBuffer::new(need);
-    let stack = MemStack::new(&mut memory);
-    apply_right(vectors, householder.as_ref(), Conj::No, b.rb_mut().subcols_mut(1, n - 1), par(), stack);
+    let (tridiagonal, reduction) = band::reduce(a.rb_mut());
+    reduction.apply_first(a.rb(), b.rb_mut());
 
     // B V, remembering T at the start of each segment.
     let mut groups = pack(b.rb());
+    transform(&reduction, &mut groups, false);
     let mut checkpoints = Vec::new();
     let mut rotations = Rotations::default();
-    let mut ql = start;
+    let mut ql = Ql::new(tridiagonal);
     loop {
         checkpoints.push(ql.clone());
         let more = ql.segment(&mut rotations)?;
@@ -104,23 +87,25 @@ pub(crate) fn apply_function(
         last = false;
         rotations.turn(&mut groups, true);
     }
+    transform(&reduction, &mut groups, true);
     unpack(&groups, b.rb_mut());
-    apply_right_transpose(vectors, householder.as_ref(), Conj::No, b.subcols_mut(1, n - 1), par(), stack);
+    reduction.undo_first(a.rb(), b);
     Ok(())
 }
 
-/// `A = Z T Z'`: leaves Z's vectors in the lower triangle, returns T and Z's block factors.
-fn reduce(mut a: MatMut<'_, f64>) -> (Ql, Mat<f64>) {
-    let n = a.nrows();
-    let block = faer::linalg::qr::no_pivoting::factor::recommended_block_size::<f64>(n, n);
-    let mut householder = Mat::zeros(block, n.saturating_sub(1));
-    if n > 1 {
-        let mut memory = MemBuffer::new(tridiag_in_place_scratch::<f64>(n, par(), Default::default()));
-        tridiag_in_place(a.rb_mut(), householder.as_mut(), par(), MemStack::new(&mut memory), Default::default());
+/// `B <- B Q2`, or `B Q2'`, for all groups, in parallel and with the widest vectors that the machine has.
+fn transform(reduction: &Reduction, groups: &mut [Vec<[f64; LANES]>], back: bool) {
+    struct Transform<'a>(&'a Reduction, &'a mut [[f64; LANES]], bool);
+    impl pulp::NullaryFnOnce for Transform<'_> {
+        type Output = ();
+
+        #[inline(always)]
+        fn call(self) {
+            if self.2 { self.0.undo_second(self.1) } else { self.0.apply_second(self.1) }
+        }
     }
-    let d = (0..n).map(|i| a[(i, i)]).collect();
-    let e = (0..n).map(|i| if i + 1 < n { a[(i + 1, i)] } else { 0.0 }).collect();
-    (Ql { d, e, low: 0, steps: 0 }, householder)
+    let arch = pulp::Arch::new();
+    groups.par_iter_mut().for_each(|group| arch.dispatch(Transform(reduction, group, back)));
 }
 
 /// The state of an implicit QL iteration: diagonal and subdiagonal of what is left of T.
@@ -146,6 +131,10 @@ struct Sweep {
 }
 
 impl Ql {
+    fn new(Tridiagonal { diagonal, subdiagonal }: Tridiagonal) -> Self {
+        Ql { d: diagonal, e: subdiagonal, low: 0, steps: 0 }
+    }
+
     /// Runs until about [`SEGMENT`] rotations have been made; false when all eigenvalues are found.
     fn segment(&mut self, rotations: &mut Rotations) -> Result<bool, NoConvergence> {
         rotations.sweeps.clear();
@@ -304,6 +293,7 @@ fn unpack(groups: &[Vec<[f64; LANES]>], b: MatMut<'_, f64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use faer::Mat;
 
     /// A symmetric matrix with the given spectrum.
     fn with_spectrum(values: &[f64]) -> Mat<f64> {

@@ -1,0 +1,422 @@
+//! A symmetric matrix to tridiagonal form in two stages: `A = Z T Z'` with `Z = Q1 Q2`.
+//!
+//! ```text
+//! A = Q1 B Q1'    B of bandwidth b; block Householder transformations, all of it matrix products
+//! B = Q2 T Q2'    T tridiagonal; reflections of length b that chase each bulge down the band
+//! ```
+//!
+//! The direct reduction reads the whole trailing matrix for every column and is bound by memory. Here the `4/3 n^3` flops
+//! of the first stage are products, and the second takes `6 n^2 b` flops in a band that stays in cache. Q1's vectors stay
+//! below the band in A's own lower triangle; Q2's take `n^2 / 2` numbers of their own.
+
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::matmul::matmul;
+use faer::linalg::matmul::triangular::{BlockStructure, matmul as matmul_triangular};
+use faer::linalg::qr::no_pivoting::factor::{qr_in_place, qr_in_place_scratch};
+use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
+use faer::prelude::{Reborrow, ReborrowMut};
+use faer::{Accum, Mat, MatMut, MatRef, Par};
+use rayon::prelude::*;
+
+use crate::linalg::par;
+
+/// b: wide enough for fast products, narrow enough for a band in cache.
+pub(crate) const BAND: usize = 32;
+
+/// Rows of a product that one thread makes at a time.
+const STRIP: usize = 128;
+
+/// Rows of a matrix that are transformed together, column by column: enough lanes to fill the widest vectors.
+pub(crate) const LANES: usize = 16;
+
+/// Q1 and Q2; Q1's vectors are in the matrix that was reduced.
+pub(crate) struct Reduction {
+    /// The triangular factors of the block transformations of the first stage.
+    factors: Vec<Mat<f64>>,
+    reflections: Reflections,
+}
+
+/// The diagonal and the subdiagonal (with a zero at its end) of T.
+pub(crate) struct Tridiagonal {
+    pub diagonal: Vec<f64>,
+    pub subdiagonal: Vec<f64>,
+}
+
+/// Reduces the symmetric matrix in the lower triangle of `a`; the strict upper triangle is not touched.
+pub(crate) fn reduce(mut a: MatMut<'_, f64>) -> (Tridiagonal, Reduction) {
+    let factors = to_band(a.rb_mut());
+    let mut chase = Chase::new(a.rb());
+    pulp::Arch::new().dispatch(Run(&mut chase));
+    let Chase { band, n, reflections } = chase;
+    let entry = |i: usize, j: usize| if i < n { band[j * STRIDE + (i - j)] } else { 0.0 };
+    let tridiagonal = Tridiagonal {
+        diagonal: (0..n).map(|j| entry(j, j)).collect(),
+        subdiagonal: (0..n).map(|j| entry(j + 1, j)).collect(),
+    };
+    (tridiagonal, Reduction { factors, reflections })
+}
+
+/// The first stage. Panel by panel: QR of the part below the band, then with `Q = I - V T^-1 V'`
+///
+/// ```text
+/// W = A V T^-1,   Z = W - V (T^-T V' W) / 2,   A <- Q' A Q = A - Z V' - V Z'
+/// ```
+fn to_band(mut a: MatMut<'_, f64>) -> Vec<Mat<f64>> {
+    let n = a.nrows();
+    let mut factors = Vec::new();
+    let mut memory = MemBuffer::new(qr_in_place_scratch::<f64>(n, BAND, BAND, par(), Default::default()));
+    for first in panels(n) {
+        let below = first + BAND;
+        let mut panel = a.rb_mut().submatrix_mut(below, first, n - below, BAND);
+        let size = BAND.min(panel.nrows());
+        let mut t = Mat::<f64>::zeros(size, size);
+        let stack = MemStack::new(&mut memory);
+        qr_in_place(panel.rb_mut(), t.as_mut(), par(), stack, Default::default());
+        let v = vectors(panel.rb());
+
+        let mut rest = a.rb_mut().submatrix_mut(below, below, n - below, n - below);
+        let mut w = Mat::<f64>::zeros(v.nrows(), size);
+        symmetric_product(w.as_mut(), rest.rb(), v.as_ref());
+        solve_lower_triangular_in_place(t.transpose(), w.as_mut().transpose_mut(), par());
+        let mut inner = Mat::<f64>::zeros(size, size);
+        matmul(&mut inner, Accum::Replace, v.transpose(), &w, 1.0, par());
+        solve_lower_triangular_in_place(t.transpose(), inner.as_mut(), Par::Seq);
+        matmul(&mut w, Accum::Add, &v, &inner, -0.5, par());
+        subtract_outer(rest.rb_mut(), w.as_ref(), v.as_ref());
+        subtract_outer(rest, v.as_ref(), w.as_ref());
+        factors.push(t);
+    }
+    factors
+}
+
+/// The first columns of the panels that have something below the band to remove.
+fn panels(n: usize) -> impl DoubleEndedIterator<Item = usize> + Clone {
+    (0..n.saturating_sub(BAND + 1).div_ceil(BAND)).map(|panel| panel * BAND)
+}
+
+/// V of a panel: its part below the diagonal, with ones on it.
+fn vectors(panel: MatRef<'_, f64>) -> Mat<f64> {
+    let size = panel.ncols().min(panel.nrows());
+    Mat::from_fn(panel.nrows(), size, |i, j| match i.cmp(&j) {
+        std::cmp::Ordering::Less => 0.0,
+        std::cmp::Ordering::Equal => 1.0,
+        std::cmp::Ordering::Greater => panel[(i, j)],
+    })
+}
+
+/// `C <- A V` for the symmetric A in a lower triangle, a strip of rows of C at a time:
+/// what is left of the diagonal block, the block itself, and, transposed, what is below it.
+fn symmetric_product(c: MatMut<'_, f64>, a: MatRef<'_, f64>, v: MatRef<'_, f64>) {
+    c.par_row_chunks_mut(STRIP).enumerate().for_each(|(strip, mut c)| {
+        let (first, rows) = (strip * STRIP, c.nrows());
+        let end = first + rows;
+        let block = Mat::from_fn(rows, rows, |i, j| a[(first + i.max(j), first + i.min(j))]);
+        matmul(c.rb_mut(), Accum::Replace, &block, v.subrows(first, rows), 1.0, Par::Seq);
+        let left = a.submatrix(first, 0, rows, first);
+        matmul(c.rb_mut(), Accum::Add, left, v.subrows(0, first), 1.0, Par::Seq);
+        let below = a.submatrix(end, first, a.nrows() - end, rows);
+        matmul(c, Accum::Add, below.transpose(), v.subrows(end, a.nrows() - end), 1.0, Par::Seq);
+    });
+}
+
+/// `A <- A - X Y'`, lower triangle only.
+fn subtract_outer(a: MatMut<'_, f64>, x: MatRef<'_, f64>, y: MatRef<'_, f64>) {
+    use BlockStructure::{Rectangular, TriangularLower};
+    matmul_triangular(a, TriangularLower, Accum::Add, x, Rectangular, y.transpose(), Rectangular, -1.0, par());
+}
+
+impl Reduction {
+    /// `B <- B Q1`, with Q1's vectors in the reduced matrix `a`.
+    pub fn apply_first(&self, a: MatRef<'_, f64>, mut b: MatMut<'_, f64>) {
+        for (first, t) in panels(a.nrows()).zip(&self.factors) {
+            self.panel(a, b.rb_mut(), first, |x| {
+                // X T^-1
+                solve_lower_triangular_in_place(t.transpose(), x.transpose_mut(), par());
+            });
+        }
+    }
+
+    /// `B <- B Q1'`.
+    pub fn undo_first(&self, a: MatRef<'_, f64>, mut b: MatMut<'_, f64>) {
+        for (first, t) in panels(a.nrows()).zip(&self.factors).collect::<Vec<_>>().into_iter().rev() {
+            self.panel(a, b.rb_mut(), first, |x| {
+                // X T^-T
+                solve_upper_triangular_in_place(t.as_ref(), x.transpose_mut(), par());
+            });
+        }
+    }
+
+    /// `B <- B - f(B V) V'` for one panel.
+    fn panel(&self, a: MatRef<'_, f64>, b: MatMut<'_, f64>, first: usize, f: impl Fn(MatMut<'_, f64>)) {
+        let below = first + BAND;
+        let v = vectors(a.submatrix(below, first, a.nrows() - below, BAND));
+        let mut b = b.subcols_mut(below, v.nrows());
+        let mut x = Mat::<f64>::zeros(b.nrows(), v.ncols());
+        matmul(&mut x, Accum::Replace, b.rb(), &v, 1.0, par());
+        f(x.as_mut());
+        matmul(b.rb_mut(), Accum::Add, &x, v.transpose(), -1.0, par());
+    }
+
+    /// `B <- B Q2` for the rows of a group, stored column by column.
+    #[inline(always)]
+    pub fn apply_second(&self, group: &mut [[f64; LANES]]) {
+        let Reflections { starts, ends, values } = &self.reflections;
+        let mut from = 0;
+        for (&start, &end) in starts.iter().zip(ends) {
+            reflect(group, start, &values[from..end]);
+            from = end;
+        }
+    }
+
+    /// `B <- B Q2'`.
+    #[inline(always)]
+    pub fn undo_second(&self, group: &mut [[f64; LANES]]) {
+        let Reflections { starts, ends, values } = &self.reflections;
+        for k in (0..starts.len()).rev() {
+            let from = if k == 0 { 0 } else { ends[k - 1] };
+            reflect(group, starts[k], &values[from..ends[k]]);
+        }
+    }
+}
+
+/// Reflections `I - v v' / tau` in the order in which they were made.
+struct Reflections {
+    /// The first coordinate of each.
+    starts: Vec<usize>,
+    /// Where the numbers of each end.
+    ends: Vec<usize>,
+    /// For each, `1 / tau` and then v.
+    values: Vec<f64>,
+}
+
+/// `B <- B (I - v v' / tau)`; `values` are `1 / tau` and v.
+#[inline(always)]
+fn reflect(group: &mut [[f64; LANES]], start: usize, values: &[f64]) {
+    let (inverse, v) = (values[0], &values[1..]);
+    let columns = &mut group[start..start + v.len()];
+    // Four sums, to hide the latency of one.
+    let mut sums = [[0.0f64; LANES]; 4];
+    let (fours, rest) = columns.as_chunks::<4>();
+    let (v_fours, v_rest) = v.as_chunks::<4>();
+    for (column, v) in fours.iter().zip(v_fours) {
+        sums = std::array::from_fn(|k| add_scaled(sums[k], v[k], column[k]));
+    }
+    for (column, v) in rest.iter().zip(v_rest) {
+        sums[0] = add_scaled(sums[0], *v, *column);
+    }
+    let sum = add_scaled(add_scaled(sums[0], 1.0, sums[1]), 1.0, add_scaled(sums[2], 1.0, sums[3]));
+    for (column, v) in columns.iter_mut().zip(v) {
+        *column = add_scaled(*column, -inverse * v, sum);
+    }
+}
+
+/// `x + a y`, lane by lane.
+#[inline(always)]
+fn add_scaled(x: [f64; LANES], a: f64, y: [f64; LANES]) -> [f64; LANES] {
+    std::array::from_fn(|lane| x[lane] + a * y[lane])
+}
+
+/// Rows of the band and of its bulges that are stored for each column.
+const STRIDE: usize = 2 * BAND + 1;
+
+/// The second stage: the lower band, column by column, and the reflections made so far.
+struct Chase {
+    n: usize,
+    band: Vec<f64>,
+    reflections: Reflections,
+}
+
+/// The chase as a value that is compiled once per instruction set.
+struct Run<'a>(&'a mut Chase);
+
+impl pulp::NullaryFnOnce for Run<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        (0..self.0.n.saturating_sub(2)).for_each(|column| self.0.sweep(column));
+    }
+}
+
+impl Chase {
+    fn new(a: MatRef<'_, f64>) -> Self {
+        let n = a.nrows();
+        let mut band = vec![0.0; n * STRIDE];
+        for j in 0..n {
+            (0..=BAND.min(n - 1 - j)).for_each(|i| band[j * STRIDE + i] = a[(j + i, j)]);
+        }
+        let count = n * n / (2 * BAND) + n;
+        let reflections = Reflections {
+            starts: Vec::with_capacity(count),
+            ends: Vec::with_capacity(count),
+            values: Vec::with_capacity(n * n / 2 + count),
+        };
+        Chase { n, band, reflections }
+    }
+
+    /// Makes column `s` tridiagonal, and chases the bulge that this makes to the end of the band.
+    #[inline(always)]
+    fn sweep(&mut self, s: usize) {
+        let (mut start, mut column) = (s + 1, s);
+        let mut v = [0.0f64; BAND];
+        let mut length = BAND.min(self.n - start);
+        let mut inverse = self.reflection(start, column, length, &mut v);
+        loop {
+            self.two_sided(start, &v[..length], inverse);
+            let next = start + length;
+            let rows = BAND.min(self.n - next);
+            if rows == 0 {
+                break;
+            }
+            self.reflect_right(next, rows, start, &v[..length], inverse);
+            // Only the first column of the bulge has to go now: the next sweep starts there.
+            column = start;
+            let width = length;
+            (start, length) = (next, rows);
+            inverse = self.reflection(start, column, length, &mut v);
+            self.reflect_left(start, column + 1, width - 1, &v[..length], inverse);
+        }
+    }
+
+    /// The reflection that maps `A[start .., column]` to a multiple of its first axis, which is done there at once.
+    /// Gives v and `1 / tau`; 0 if there is nothing to do.
+    #[inline(always)]
+    fn reflection(&mut self, start: usize, column: usize, length: usize, v: &mut [f64; BAND]) -> f64 {
+        let at = column * STRIDE + (start - column);
+        let x = &mut self.band[at..at + length];
+        let tail: f64 = x[1..].iter().map(|x| x * x).sum();
+        if tail == 0.0 {
+            return 0.0;
+        }
+        let norm = (x[0] * x[0] + tail).sqrt();
+        let image = if x[0] > 0.0 { -norm } else { norm };
+        let pivot = x[0] - image;
+        v[0] = 1.0;
+        v[1..length].iter_mut().zip(&x[1..]).for_each(|(v, x)| *v = x / pivot);
+        let inverse = 2.0 / (1.0 + tail / (pivot * pivot));
+        x.fill(0.0);
+        x[0] = image;
+        let Reflections { starts, ends, values } = &mut self.reflections;
+        starts.push(start);
+        values.push(inverse);
+        values.extend_from_slice(&v[..length]);
+        ends.push(values.len());
+        inverse
+    }
+
+    /// `D <- H D H` for the diagonal block at `start`: `D - v w' - w v'` with `w = D v / tau - (v' D v) / (2 tau^2) v`.
+    #[inline(always)]
+    fn two_sided(&mut self, start: usize, v: &[f64], inverse: f64) {
+        if inverse == 0.0 {
+            return;
+        }
+        let length = v.len();
+        let mut w = [0.0f64; BAND];
+        for j in 0..length {
+            let at = (start + j) * STRIDE;
+            let d = &self.band[at..at + length - j];
+            w[j] += d[0] * v[j];
+            let mut dot = 0.0;
+            for ((w, v_below), d) in w[j + 1..length].iter_mut().zip(&v[j + 1..]).zip(&d[1..]) {
+                *w += d * v[j];
+                dot += d * v_below;
+            }
+            w[j] += dot;
+        }
+        let product: f64 = w[..length].iter().zip(v).map(|(w, v)| w * v).sum();
+        let half = 0.5 * inverse * inverse * product;
+        w[..length].iter_mut().zip(v).for_each(|(w, v)| *w = inverse * *w - half * v);
+        for j in 0..length {
+            let at = (start + j) * STRIDE;
+            let d = &mut self.band[at..at + length - j];
+            for ((d, v_below), w_below) in d.iter_mut().zip(&v[j..]).zip(&w[j..length]) {
+                *d -= v_below * w[j] + w_below * v[j];
+            }
+        }
+    }
+
+    /// `E <- E H` for `E = A[row .. row + rows, start .. start + |v|]`.
+    #[inline(always)]
+    fn reflect_right(&mut self, row: usize, rows: usize, start: usize, v: &[f64], inverse: f64) {
+        if inverse == 0.0 {
+            return;
+        }
+        let mut sums = [0.0f64; BAND];
+        for (j, v) in v.iter().enumerate() {
+            let at = (start + j) * STRIDE + (row - start - j);
+            sums[..rows].iter_mut().zip(&self.band[at..at + rows]).for_each(|(sum, e)| *sum += v * e);
+        }
+        for (j, v) in v.iter().enumerate() {
+            let at = (start + j) * STRIDE + (row - start - j);
+            let factor = v * inverse;
+            self.band[at..at + rows].iter_mut().zip(&sums[..rows]).for_each(|(e, sum)| *e -= factor * sum);
+        }
+    }
+
+    /// `E <- H E` for `E = A[row .. row + |v|, first .. first + columns]`.
+    #[inline(always)]
+    fn reflect_left(&mut self, row: usize, first: usize, columns: usize, v: &[f64], inverse: f64) {
+        if inverse == 0.0 {
+            return;
+        }
+        for j in first..first + columns {
+            let at = j * STRIDE + (row - j);
+            let e = &mut self.band[at..at + v.len()];
+            let factor = inverse * dot(e, v);
+            e.iter_mut().zip(v).for_each(|(e, v)| *e -= factor * v);
+        }
+    }
+}
+
+/// A product of vectors in eight sums, which the compiler turns into vectors.
+#[inline(always)]
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let mut sums = [0.0f64; 8];
+    let (whole_a, rest_a) = a.as_chunks::<8>();
+    let (whole_b, rest_b) = b.as_chunks::<8>();
+    for (a, b) in whole_a.iter().zip(whole_b) {
+        (0..8).for_each(|lane| sums[lane] += a[lane] * b[lane]);
+    }
+    sums.iter().sum::<f64>() + rest_a.iter().zip(rest_b).map(|(a, b)| a * b).sum::<f64>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `Z T Z' = A` and `Z' Z = I`, with Z made by transforming the identity; the upper triangle stays as it was.
+    #[test]
+    fn both_stages_together_reproduce_the_matrix() {
+        for n in [1, 2, 3, 31, 32, 33, 34, 64, 65, 66, 97, 150, 300] {
+            let noise = Mat::from_fn(n, n, |i, j| (((i * 37 + j * 101) ^ (i * j + 13)) % 1009) as f64 / 504.5 - 1.0);
+            let full = &noise + noise.transpose();
+            let mut a = Mat::from_fn(n, n, |i, j| if i >= j { full[(i, j)] } else { 777.0 });
+            let (Tridiagonal { diagonal, subdiagonal }, reduction) = reduce(a.as_mut());
+            assert!((0..n).all(|j| (0..j).all(|i| a[(i, j)] == 777.0)), "n = {n}");
+            let mut z = Mat::<f64>::identity(n, n);
+            reduction.apply_first(a.as_ref(), z.as_mut());
+            let mut rows: Vec<[f64; LANES]> = Vec::new();
+            let mut done = Mat::<f64>::zeros(n, n);
+            for first in (0..n).step_by(LANES) {
+                rows.clear();
+                rows.extend(
+                    (0..n)
+                        .map(|j| std::array::from_fn(|lane| if first + lane < n { z[(first + lane, j)] } else { 0.0 })),
+                );
+                reduction.apply_second(&mut rows);
+                for j in 0..n {
+                    (0..LANES.min(n - first)).for_each(|lane| done[(first + lane, j)] = rows[j][lane]);
+                }
+            }
+            let t = Mat::from_fn(n, n, |i, j| match i.abs_diff(j) {
+                0 => diagonal[i],
+                1 => subdiagonal[i.min(j)],
+                _ => 0.0,
+            });
+            let off = (&done * t * done.transpose() - &full).norm_max();
+            assert!(off < 1e-12 * n as f64, "n = {n}: {off:e}");
+            let off = (done.transpose() * &done - Mat::<f64>::identity(n, n)).norm_max();
+            assert!(off < 1e-12 * n as f64, "n = {n}: {off:e}");
+        }
+    }
+}
