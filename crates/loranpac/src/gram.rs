@@ -14,7 +14,7 @@ use faer::{Accum, Mat, MatMut, MatRef, Side};
 
 use crate::error::Error;
 use crate::linalg::{cholesky_lower, mirror_upper, par};
-use crate::tridiagonal;
+use crate::tridiagonal::{self, Shifted};
 
 /// The storage grows by this many columns at a time.
 const STEP: usize = 256;
@@ -182,6 +182,12 @@ impl Gram {
         }
         *b = rotated * vectors.transpose();
         Ok(())
+    }
+
+    /// Prepares `left (S + shift I)^-1 right` for many shifts, by one reduction. `left` is v x r, `right` r x c.
+    pub(crate) fn shifted(&mut self, left: MatRef<'_, f64>, right: MatRef<'_, f64>) -> Shifted {
+        self.load_lower(1.0, 0.0);
+        Shifted::new(self.view_mut(), left, right)
     }
 
     /// `log det(S + floor I)` by a Cholesky factorisation.

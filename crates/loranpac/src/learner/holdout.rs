@@ -1,11 +1,11 @@
 //! RanPAC's choice of lambda: fit on a random four fifths of a task, judge by the squared error on the rest.
 //!
-//! With `H_f (E x n)` to fit and `H_v` to judge, the predictions for every lambda come from one eigendecomposition of
-//! the smaller Gram matrix:
+//! With `H_f (E x n)` to fit and `H_v` to judge, the predictions for every lambda come from one reduction of the smaller
+//! Gram matrix to tridiagonal form, which a shift of lambda leaves tridiagonal:
 //!
 //! ```text
-//! n <= E   H_f' H_f = V diag(mu) V'   H_v' H_f V (mu + lambda)^-1 V' Y_f'
-//! n >  E   H_f H_f' = V diag(mu) V'   H_v' V (mu + lambda)^-1 V' H_f Y_f'
+//! n <= E   H_f' H_f = Z T Z'   H_v' H_f Z (T + lambda I)^-1 Z' Y_f'
+//! n >  E   H_f H_f' = Z T Z'   H_v' Z (T + lambda I)^-1 Z' H_f Y_f'
 //! ```
 
 use faer::linalg::matmul::matmul;
@@ -14,9 +14,8 @@ use faer::{Accum, Mat, MatRef};
 use super::StreamSizes;
 use super::lifted::{CHUNK, compact};
 use super::shuffle::permutation;
-use crate::error::Error;
-use crate::gram::{Eigen, Gram};
-use crate::linalg::{cast, gram_f64, par, product};
+use crate::gram::Gram;
+use crate::linalg::{cast, gram_f64, par};
 use crate::memory;
 use crate::registry::Promise;
 
@@ -33,59 +32,47 @@ pub(super) const EXEMPT: &[(Promise, &str)] = &[
     (Promise::Halves, "lambda is chosen on the latest task alone; with a fixed ridge halves make a whole"),
 ];
 
-/// Bytes that a choice takes for the largest task: its lifted samples, and the eigendecomposition of the smaller square.
+/// Bytes that a choice takes for the largest task: its lifted samples, and the reduction of the smaller square.
 pub(super) fn peak_bytes(width: usize, stream: &StreamSizes) -> usize {
     let (task, small) = (stream.largest_task, width.min(stream.largest_task));
     let threads = rayon::current_num_threads();
     let copies = if task > width { 2 } else { 1 };
-    memory::sum(&[memory::product(&[copies, 4, width, task]), memory::product(&[5 + threads, 8, small, small])])
+    memory::sum(&[memory::product(&[copies, 4, width, task]), memory::product(&[4 + threads, 8, small, small])])
 }
 
 /// The lambda of the grid with the smallest validation error on lifted samples `h` (E x m).
 ///
-/// Errors are computed from an eigendecomposition in f64, which resolves any lambda. RanPAC finds them by solving the
+/// Errors are computed from a reduction in f64, which resolves any lambda. RanPAC finds them by solving the
 /// normal equations in single precision, where values below its rounding lose; they are left out here, too, or small
 /// tasks would end at 1e-8. The split is drawn from `seed` and `task`. `before` is the answer for a single sample.
-pub(super) fn choose(
-    h: MatRef<'_, f32>,
-    classes: &[usize],
-    seed: u64,
-    task: u64,
-    before: Option<f64>,
-) -> Result<f64, Error> {
+pub(super) fn choose(h: MatRef<'_, f32>, classes: &[usize], seed: u64, task: u64, before: Option<f64>) -> f64 {
     let m = classes.len();
     if m < 2 {
-        return Ok(before.unwrap_or(FALLBACK));
+        return before.unwrap_or(FALLBACK);
     }
     let order = permutation(m, seed, task);
     let fit = (m * 4 / 5).clamp(1, m - 1);
-    let (errors, largest) = curve(h, classes, &order[..fit], &order[fit..], &GRID)?;
+    let (errors, largest) = curve(h, classes, &order[..fit], &order[fit..], &GRID);
     let floor = f32::EPSILON as f64 * largest;
     let usable = (0..GRID.len()).filter(|&i| errors[i].is_finite() && GRID[i] >= floor);
     let best = usable.min_by(|&i, &j| errors[i].total_cmp(&errors[j]));
-    Ok(best.map_or(FALLBACK, |i| GRID[i]))
+    best.map_or(FALLBACK, |i| GRID[i])
 }
 
 /// Mean squared error over the samples `validate` and the classes of the task, for each lambda, of the ridge
-/// regression on the samples `fit`. Cost: one eigendecomposition in the smaller of E and the number of samples.
+/// regression on the samples `fit`. Cost: one reduction in the smaller of E and the number of samples.
 pub fn validation_errors(
     h: MatRef<'_, f32>,
     classes: &[usize],
     fit: &[usize],
     validate: &[usize],
     lambdas: &[f64],
-) -> Result<Vec<f64>, Error> {
-    Ok(curve(h, classes, fit, validate, lambdas)?.0)
+) -> Vec<f64> {
+    curve(h, classes, fit, validate, lambdas).0
 }
 
 /// The same, with the largest eigenvalue.
-fn curve(
-    h: MatRef<'_, f32>,
-    classes: &[usize],
-    fit: &[usize],
-    validate: &[usize],
-    lambdas: &[f64],
-) -> Result<(Vec<f64>, f64), Error> {
+fn curve(h: MatRef<'_, f32>, classes: &[usize], fit: &[usize], validate: &[usize], lambdas: &[f64]) -> (Vec<f64>, f64) {
     let (present, place) = compact(classes);
     let targets = |samples: &[usize]| {
         let mut y = Mat::<f64>::zeros(samples.len(), present.len());
@@ -94,7 +81,7 @@ fn curve(
     };
     let (y_fit, y) = (targets(fit), targets(validate));
     let mut gram;
-    // left (v x n) and right (n x c): predictions are left V (mu + lambda)^-1 V' right.
+    // Predictions are left (S + lambda I)^-1 right, v x n and n x c.
     let (left, right) = if fit.len() <= h.nrows() {
         let k = gram_f64(h); // lower triangle
         let at = |i: usize, j: usize| k[(i.max(j), i.min(j))];
@@ -111,18 +98,12 @@ fn curve(
         }
         (cast(select(h, validate).transpose()), right)
     };
-    let Eigen { values, vectors } = gram.eigen()?;
-    let (left, right) = (product(left.as_ref(), vectors.as_ref()), product(vectors.transpose(), right.as_ref()));
+    let shifted = gram.shifted(left.as_ref(), right.as_ref());
     let error = |&lambda: &f64| {
-        let mut scaled = left.clone();
-        for (j, value) in values.iter().enumerate() {
-            let weight = 1.0 / (value.max(0.0) + lambda);
-            scaled.col_mut(j).iter_mut().for_each(|v| *v *= weight);
-        }
-        let miss = product(scaled.as_ref(), right.as_ref()) - &y;
+        let miss = shifted.solve(lambda) - &y;
         miss.squared_norm_l2() / (miss.nrows() * miss.ncols()) as f64
     };
-    Ok((lambdas.iter().map(error).collect(), values.first().copied().unwrap_or(0.0)))
+    (lambdas.iter().map(error).collect(), shifted.largest())
 }
 
 fn select(h: MatRef<'_, f32>, samples: &[usize]) -> Mat<f32> {
@@ -140,11 +121,11 @@ mod tests {
         let sample = |i: usize, j: usize| (((i * 37 + j * 101) ^ (i * j + 13)) % 1009) as f32 / 504.5 - 1.0;
         let noise = Mat::<f32>::from_fn(40, 100, sample);
         let classes: Vec<usize> = (0..100).map(|j| (j * 7919 / 13) % 2).collect();
-        assert!(choose(noise.as_ref(), &classes, 0, 0, None).unwrap() >= 100.0);
+        assert!(choose(noise.as_ref(), &classes, 0, 0, None) >= 100.0);
         // The first two features are the classes themselves.
         let clean =
             Mat::<f32>::from_fn(40, 100, |i, j| if i < 2 { f32::from(i == classes[j]) } else { 0.01 * sample(i, j) });
-        assert!(choose(clean.as_ref(), &classes, 0, 0, None).unwrap() <= 1.0);
-        assert_eq!(choose(clean.as_ref().subcols(0, 1), &[0], 0, 0, Some(7.0)).unwrap(), 7.0);
+        assert!(choose(clean.as_ref(), &classes, 0, 0, None) <= 1.0);
+        assert_eq!(choose(clean.as_ref().subcols(0, 1), &[0], 0, 0, Some(7.0)), 7.0);
     }
 }

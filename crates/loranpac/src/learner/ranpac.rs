@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Lambda is chosen anew at every task, on that task's samples. Cost per task: `E^2 m` flops for `H H'`, one
-//! eigendecomposition in the smaller of E and m for lambda; `E^3 / 3` for the classifier. LayUp (Ahrens et al., 2024) is
+//! reduction in the smaller of E and m for lambda; `E^3 / 3` for the classifier. LayUp (Ahrens et al., 2024) is
 //! the same regression on the features of several layers, without a lift.
 
 use std::sync::Arc;
@@ -77,40 +77,36 @@ impl RanPac {
         Ok((w, definite))
     }
 
-    /// Learns a task whose input was accepted. Choosing lambda may fail, so it comes before anything is changed.
-    fn absorb(&mut self, x: Features<'_>, classes: &[usize], all_classes: usize) -> Result<(), Error> {
+    /// Learns a task whose input was accepted.
+    fn absorb(&mut self, x: Features<'_>, classes: &[usize]) {
         let width = self.lifted.width();
         // The choice needs the whole task at once.
         let batch = if self.fixed.is_some() { CHUNK } else { x.len() };
         for (part, classes) in x.chunks(batch).zip(classes.chunks(batch)) {
             let h = self.lifted.lift(part);
             if self.fixed.is_none() {
-                self.ridge = Some(holdout::choose(h.rb(), classes, self.seed, self.tasks, self.ridge)?);
+                self.ridge = Some(holdout::choose(h.rb(), classes, self.seed, self.tasks, self.ridge));
             }
             if self.gram.rank() == 0 {
                 self.gram = Gram::zeros(width);
             }
-            grow_columns(&mut self.sums, width, all_classes);
+            grow_columns(&mut self.sums, width, self.table.len());
             for (part, classes) in classes.chunks(CHUNK).enumerate() {
                 let h: Mat<f64> = cast(h.rb().subcols(part * CHUNK, classes.len()));
                 self.gram.add(h.as_ref());
                 add_by_class(&mut self.sums, h.as_ref(), classes);
             }
         }
-        Ok(())
+        self.lifted.wipe(x.len().min(CHUNK));
     }
 }
 
 impl Learner for RanPac {
     fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
         check_task(x, labels, self.lifted.lift.dim())?;
-        let mut table = self.table.clone();
-        let classes = indices(&mut table, labels);
-        let outcome = self.absorb(x, &classes, table.len());
-        self.lifted.wipe(x.len().min(CHUNK));
-        outcome?;
-        self.table = table;
         self.classifier = None;
+        let classes = indices(&mut self.table, labels);
+        self.absorb(x, &classes);
         self.samples += labels.len();
         self.tasks += 1;
         Ok(())

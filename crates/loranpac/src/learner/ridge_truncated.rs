@@ -40,9 +40,8 @@ impl Learner for RidgeTruncated {
     fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
         check_task(x, labels, self.lifted.lift.dim())?;
         let classes = indices(&mut LabelTable::default(), labels);
-        let chosen = holdout::choose(self.lifted.lift(x).rb(), &classes, self.seed, self.tasks, self.ridge);
+        let ridge = holdout::choose(self.lifted.lift(x).rb(), &classes, self.seed, self.tasks, self.ridge);
         self.lifted.wipe(0);
-        let ridge = chosen?;
         let outcome = self.inner.learn(x, labels);
         self.inner.set_ridge(ridge);
         self.ridge = Some(ridge);

@@ -131,7 +131,7 @@ impl<T: Scalar> Learner for Rls<T> {
                     let classes = indices(&mut LabelTable::default(), labels);
                     let chosen = holdout::choose(self.lifted.lift(x).rb(), &classes, self.seed, 0, None);
                     self.lifted.wipe(0);
-                    chosen?
+                    chosen
                 }
             };
             self.ridge = ridge;
