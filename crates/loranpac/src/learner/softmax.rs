@@ -51,7 +51,7 @@ struct Classifier {
 }
 
 impl Softmax {
-    /// A model with this learning rate, or the best of [`RATES`] on held-out samples.
+    /// A model with this learning rate, or the best of five on held-out samples.
     pub fn new(lift: Arc<dyn FeatureMap>, rate: Option<f32>, epochs: usize, batch: usize, seed: u64) -> Self {
         let table = LabelTable::default();
         Softmax { lifted: Lifted::new(lift), rate, epochs, batch, seed, table, x: vec![], y: vec![], classifier: None }
