@@ -5,15 +5,12 @@ mod common;
 
 use std::sync::Arc;
 
-use common::Random;
+use common::{DIM, Task, accuracy, learn, samples};
 use loranpac::lift::{self, FeatureMap, LIFTS, LiftSpec};
 use loranpac::registry::{METHODS, Method, MethodOptions, Promise};
 use loranpac::{Error, Features, Label, Learner, Scores, StreamSizes};
 
-const DIM: usize = 8;
 const WIDTH: usize = 150;
-
-type Task = (Vec<f32>, Vec<Label>);
 
 fn map(method: &Method) -> Arc<dyn FeatureMap> {
     let spec = LiftSpec { seed: 3, ..LiftSpec::new(DIM, WIDTH) };
@@ -30,31 +27,8 @@ fn build_with(method: &Method, settings: &[(&str, &str)]) -> Box<dyn Learner> {
     method.build(&MethodOptions { seed: 11, settings, ..MethodOptions::new(map(method)) }).unwrap()
 }
 
-/// Clustered samples of the given classes in turn, `each` of every class.
-fn samples(seed: u64, classes: &[i64], each: usize) -> Task {
-    let mut random = Random(seed);
-    let (mut x, mut y) = (Vec::new(), Vec::new());
-    for i in 0..each * classes.len() {
-        let class = classes[i % classes.len()];
-        let mut centre = Random(1000u64.wrapping_add(class as u64));
-        x.extend((0..DIM).map(|_| (centre.symmetric() + 0.25 * random.symmetric()) as f32));
-        y.push(Label::from(class));
-    }
-    (x, y)
-}
-
-fn learn(model: &mut dyn Learner, (x, y): &Task) {
-    model.learn(Features::new(x, DIM).unwrap(), y).unwrap();
-}
-
 fn scores(model: &mut dyn Learner, x: &[f32]) -> Scores {
     model.scores(Features::new(x, DIM).unwrap()).unwrap()
-}
-
-fn accuracy(model: &mut dyn Learner, (x, y): &Task) -> f64 {
-    let winners = model.predict(Features::new(x, DIM).unwrap()).unwrap();
-    let labels = model.classes().labels();
-    winners.iter().zip(y).filter(|(w, y)| labels[**w] == **y).count() as f64 / y.len() as f64
 }
 
 /// The largest difference of scores, relative to the largest score.

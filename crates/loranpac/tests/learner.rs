@@ -4,12 +4,10 @@ mod common;
 
 use std::sync::Arc;
 
-use common::Random;
+use common::{DIM, Random, accuracy, learn, samples};
 use loranpac::lift::{self, FeatureMap, LiftSpec};
 use loranpac::registry::{self, MethodOptions};
 use loranpac::{Config, Features, Filter, Label, Learner, LoRanPac, Ridge, Schedule, Truncation};
-
-const DIM: usize = 8;
 
 fn map(name: &str, width: usize) -> Arc<dyn FeatureMap> {
     lift::build(name, LiftSpec { seed: 3, ..LiftSpec::new(DIM, width) }).unwrap()
@@ -21,29 +19,6 @@ fn model(config: Config) -> LoRanPac {
 
 fn soft() -> Config {
     Config { filter: Filter::Soft(Ridge::GeometricMean), ..Config::default() }
-}
-
-/// Clustered samples of the given classes, `each` of every class.
-fn samples(seed: u64, classes: &[i64], each: usize) -> (Vec<f32>, Vec<Label>) {
-    let mut random = Random(seed);
-    let (mut x, mut y) = (Vec::new(), Vec::new());
-    for i in 0..each * classes.len() {
-        let class = classes[i % classes.len()];
-        let mut centre = Random(1000u64.wrapping_add(class as u64));
-        x.extend((0..DIM).map(|_| (centre.symmetric() + 0.25 * random.symmetric()) as f32));
-        y.push(Label::from(class));
-    }
-    (x, y)
-}
-
-fn learn(model: &mut dyn Learner, (x, y): &(Vec<f32>, Vec<Label>)) {
-    model.learn(Features::new(x, DIM).unwrap(), y).unwrap();
-}
-
-fn accuracy(model: &mut dyn Learner, (x, y): &(Vec<f32>, Vec<Label>)) -> f64 {
-    let winners = model.predict(Features::new(x, DIM).unwrap()).unwrap();
-    let labels = model.classes().labels();
-    winners.iter().zip(y).filter(|(w, y)| labels[**w] == **y).count() as f64 / y.len() as f64
 }
 
 #[test]

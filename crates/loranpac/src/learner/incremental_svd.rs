@@ -212,12 +212,7 @@ pub(crate) const WITHOUT_REORTHOGONALISATION: Method = Method {
 pub(crate) const JOINT: Method = Method {
     name: "min-norm-joint",
     summary: "min-norm by a literal incremental SVD of U, Sigma and V together (V has a row for every sample)",
-    input: Input::Lifted,
-    continual: true,
     exemplar_free: false,
-    truncates: false,
-    cuts: false,
-    settings: &[],
-    exempt: UNSTABLE,
     build: |options, _| Ok(Box::new(IncrementalSvd::new(options.lift.clone(), true, options.max_rank.max(1)))),
+    ..WITHOUT_REORTHOGONALISATION
 };

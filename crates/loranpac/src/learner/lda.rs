@@ -243,11 +243,5 @@ pub(crate) const RANDUMB: Method = Method {
     name: "randumb",
     summary: "random Fourier features and streaming linear discriminant analysis",
     input: Input::LiftedBy("fourier"),
-    continual: true,
-    exemplar_free: true,
-    truncates: false,
-    cuts: false,
-    settings: SETTINGS,
-    exempt: &[],
-    build,
+    ..SLDA
 };

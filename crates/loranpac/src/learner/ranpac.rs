@@ -198,11 +198,5 @@ pub(crate) const LAYUP: Method = Method {
     name: "layup",
     summary: "ridge regression on the features of several layers (x_train_layer* in the file), no lift",
     input: Input::Layers,
-    continual: true,
-    exemplar_free: true,
-    truncates: false,
-    cuts: false,
-    settings: SETTINGS,
-    exempt: holdout::EXEMPT,
-    build,
+    ..RANPAC
 };

@@ -249,11 +249,5 @@ pub(crate) const LC_H: Method = Method {
     name: "lc-h",
     summary: "joint linear classifier on all lifted features: a reference, not continual",
     input: Input::Lifted,
-    continual: false,
-    exemplar_free: false,
-    truncates: false,
-    cuts: false,
-    settings: SETTINGS,
-    exempt: STOCHASTIC,
-    build,
+    ..LC_X
 };

@@ -2,7 +2,13 @@
 #![allow(dead_code)]
 
 use faer::Mat;
-use loranpac::{Scalar, Statistics};
+use loranpac::{Features, Label, Learner, Scalar, Statistics};
+
+/// Features of [`samples`].
+pub const DIM: usize = 8;
+
+/// Samples, one row after the other, and their labels.
+pub type Task = (Vec<f32>, Vec<Label>);
 
 /// A small generator for test data (splitmix64).
 pub struct Random(pub u64);
@@ -120,4 +126,27 @@ pub fn represented<T: Scalar>(stats: &mut Statistics<T>) -> Mat<f64> {
 /// `|a - b| / |b|` in the Frobenius norm.
 pub fn relative_error(a: &Mat<f64>, b: &Mat<f64>) -> f64 {
     (a - b).norm_l2() / b.norm_l2()
+}
+
+/// Clustered samples of the given classes in turn, `each` of every class.
+pub fn samples(seed: u64, classes: &[i64], each: usize) -> Task {
+    let mut random = Random(seed);
+    let (mut x, mut y) = (Vec::new(), Vec::new());
+    for i in 0..each * classes.len() {
+        let class = classes[i % classes.len()];
+        let mut centre = Random(1000u64.wrapping_add(class as u64));
+        x.extend((0..DIM).map(|_| (centre.symmetric() + 0.25 * random.symmetric()) as f32));
+        y.push(Label::from(class));
+    }
+    (x, y)
+}
+
+pub fn learn(model: &mut dyn Learner, (x, y): &Task) {
+    model.learn(Features::new(x, DIM).unwrap(), y).unwrap();
+}
+
+pub fn accuracy(model: &mut dyn Learner, (x, y): &Task) -> f64 {
+    let winners = model.predict(Features::new(x, DIM).unwrap()).unwrap();
+    let labels = model.classes().labels();
+    winners.iter().zip(y).filter(|(w, y)| labels[**w] == **y).count() as f64 / y.len() as f64
 }
