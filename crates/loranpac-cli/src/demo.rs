@@ -1,13 +1,15 @@
 //! `loranpac demo`: the main job on data that is inside the program.
 
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use anyhow::Result;
 use loranpac::lift::{self, LiftSpec};
 use loranpac::memory;
-use loranpac::registry::{self, MethodOptions};
+use loranpac::registry::MethodOptions;
 use loranpac_eval::embedded::digits;
-use loranpac_eval::run::{Evaluation, Experiment, Run};
+use loranpac_eval::run::{Experiment, Run};
+use loranpac_eval::spec::Spec;
 use loranpac_eval::stream::{self, Scenario};
 
 use crate::progress::Bar;
@@ -50,19 +52,20 @@ pub fn main(args: Args) -> Result<()> {
     );
     let mut runs: Vec<Run> = Vec::new();
     for (name, _) in METHODS {
+        let spec = Spec { width: args.width, scenario, seed: args.seed, ..Spec::new(name) };
         let experiment = Experiment {
-            method: registry::find(name)?,
+            spec: &spec,
+            method: spec.method()?,
             options: MethodOptions::new(lift.clone()),
             lift: None,
-            scenario,
             tasks: &tasks,
-            seed: Some(args.seed),
-            per_class: None,
-            eval: Evaluation::Every,
             threads: rayon::current_num_threads(),
         };
         let bar = Bar::new(name, false);
-        runs.push(experiment.run(&data, &mut |progress| bar.update(progress))?);
+        runs.push(experiment.run(&data, &mut |progress| {
+            bar.update(progress);
+            ControlFlow::Continue(())
+        })?);
     }
     let header: Vec<&str> = ["digit", "classes", "samples"].into_iter().chain(METHODS.map(|m| m.1)).collect();
     let rows: Vec<Vec<String>> = (0..tasks.len())

@@ -1,7 +1,7 @@
 //! The `loranpac` command line: one file per sub-command, no logic of its own.
 
+mod bench;
 mod demo;
-mod plan;
 mod progress;
 mod run;
 mod table;
@@ -27,12 +27,15 @@ enum Command {
     Demo(demo::Args),
     /// Run a continual-learning experiment on a feature file
     Run(Box<run::Args>),
+    /// Run a recipe: the paper's tables and figures on a folder of feature files
+    Bench(bench::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Demo(args) => demo::main(args),
         Command::Run(args) => run::main(*args),
+        Command::Bench(args) => bench::main(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -40,5 +43,14 @@ fn main() -> ExitCode {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// The number of threads that was asked for, or all cores.
+fn threads(asked: Option<usize>) -> anyhow::Result<usize> {
+    match asked {
+        Some(0) => anyhow::bail!("--threads 0 is not possible: at least one thread is needed"),
+        Some(threads) => Ok(threads),
+        None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use loranpac_eval::run::Progress;
+use loranpac_eval::sweep::Event;
 
 /// Ticks of the bar: fine enough for a smooth ETA.
 const TICKS: u64 = 10_000;
@@ -36,5 +37,63 @@ impl Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         self.0.finish_and_clear();
+    }
+}
+
+/// Shows how far a sweep is: runs done, what is running, and an ETA for all of it. Notes and finished runs are printed on
+/// standard error, a line each, whether it is a terminal or not.
+pub struct SweepBar {
+    bar: ProgressBar,
+    runs: usize,
+    quiet: bool,
+}
+
+impl SweepBar {
+    pub fn new(runs: usize, quiet: bool) -> SweepBar {
+        let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let bar = ProgressBar::with_draw_target(Some(TICKS), target);
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3}%  {msg}  {elapsed}, ETA {eta}") {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(250));
+        SweepBar { bar, runs, quiet }
+    }
+
+    /// A line for people, above the bar.
+    pub fn note(&self, text: &str) {
+        self.say(&format!("note: {text}"));
+    }
+
+    fn say(&self, line: &str) {
+        if self.quiet {
+            return;
+        }
+        if self.bar.is_hidden() {
+            eprintln!("{line}");
+        } else {
+            self.bar.println(line);
+        }
+    }
+
+    pub fn update(&self, event: Event<'_>) {
+        match event {
+            Event::Start { number, data, spec } => {
+                let runs = self.runs;
+                self.bar.set_message(format!("run {number}/{runs}: {} on {}", spec.method, data.title()));
+            }
+            Event::Task { share, .. } => self.bar.set_position((share * TICKS as f64) as u64),
+            Event::Done { before: true, .. } => {}
+            Event::Done { record, .. } => {
+                let accuracy = record.run.final_accuracy.map_or(String::new(), |a| format!("  {a:.2}%"));
+                self.say(&format!("{}{accuracy}", record.run.config.spec.command(record.data.title())));
+            }
+            Event::Note(text) => self.note(&text),
+        }
+    }
+}
+
+impl Drop for SweepBar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
     }
 }

@@ -1,6 +1,7 @@
 //! `loranpac run`: a continual-learning experiment on a feature file.
 
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -8,17 +9,18 @@ use clap::{ArgGroup, ValueEnum};
 use loranpac::lift::{self, Rows};
 use loranpac::memory::human_bytes;
 use loranpac::registry::{self, Input, METHODS, Method};
-use loranpac::{Schedule, StreamSizes, Truncation};
+use loranpac::{Schedule, Truncation};
 use loranpac_eval::Dataset;
 use loranpac_eval::formats;
+use loranpac_eval::plan::{Given, Maps};
 use loranpac_eval::report::{self, MethodSummary, mean_and_spread};
-use loranpac_eval::run::{Evaluation, Experiment, Run, SCHEMA};
+use loranpac_eval::run::{Experiment, Run, SCHEMA};
+use loranpac_eval::spec::{DEFAULT_MAX_RANK, Order, Spec, When};
 use loranpac_eval::stream::{self, Scenario};
 use serde_json::json;
 
-use crate::plan::{Choices, Plan};
 use crate::progress::Bar;
-use crate::table;
+use crate::{table, threads};
 
 /// Options of `run`.
 #[derive(clap::Args)]
@@ -91,12 +93,18 @@ pub struct Args {
     /// Class order, as NumPy's legacy generator shuffles for this seed; several, separated by commas, for several runs
     #[arg(long, value_delimiter = ',', default_value = "1993", value_name = "S", help_heading = "Protocol")]
     seed: Vec<u32>,
-    /// Class order from a file: one label per line
+    /// Class order from a file, one label per line, or sorted
     #[arg(long, value_name = "FILE", conflicts_with = "seed", help_heading = "Protocol")]
     order: Option<PathBuf>,
     /// Form and evaluate the classifier after every task, or at the end
     #[arg(long, value_enum, default_value = "every", help_heading = "Protocol")]
-    eval: EvalArg,
+    eval: WhenArg,
+    /// Measure the error on all training samples so far, which the learner itself no longer has
+    #[arg(long, value_enum, value_name = "WHEN", help_heading = "Protocol")]
+    train_loss: Option<WhenArg>,
+    /// Record the eigenvalues of the feature Gram matrix, for methods that keep it
+    #[arg(long, value_enum, value_name = "WHEN", help_heading = "Protocol")]
+    spectrum: Option<WhenArg>,
 
     /// Threads [default: all cores]
     #[arg(long, value_name = "N", help_heading = "Output")]
@@ -126,16 +134,22 @@ enum ScenarioArg {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum EvalArg {
+enum WhenArg {
     Every,
     Final,
 }
 
-pub fn main(args: Args) -> Result<()> {
-    let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    if threads == 0 {
-        bail!("--threads 0 is not possible: at least one thread is needed");
+impl From<WhenArg> for When {
+    fn from(arg: WhenArg) -> When {
+        match arg {
+            WhenArg::Every => When::Every,
+            WhenArg::Final => When::Final,
+        }
     }
+}
+
+pub fn main(args: Args) -> Result<()> {
+    let threads = threads(args.threads)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let runs = pool.install(|| run_all(&args, threads))?;
     if args.to_stdout() {
@@ -217,58 +231,57 @@ fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
     if let Some(count) = args.per_class {
         dataset.limit_per_class(count);
     }
-    let streams = orders(args, &dataset)?
-        .into_iter()
-        .map(|(seed, order)| Ok((seed, stream::tasks(&dataset, scenario, &order)?)))
-        .collect::<Result<Vec<_>>>()?;
+    let mut streams = Vec::new();
+    for (seed, order) in orders(args)? {
+        let spec = Spec { seed, order, ..Spec::new("") };
+        let order = stream::order_of(&dataset, &spec)?;
+        streams.push((spec.seed, spec.order, stream::tasks(&dataset, scenario, &order)?));
+    }
     let wants_layers = methods.iter().any(|method| method.input == Input::Layers);
     let stacked = if wants_layers { dataset.with_layers() } else { None };
     let methods = with_data_for(methods, stacked.as_ref(), args)?;
-    let sizes = StreamSizes {
-        samples: dataset.train.len(),
-        largest_task: streams.iter().flat_map(|(_, tasks)| tasks).map(|task| task.train.len()).max().unwrap_or(0),
-        classes: dataset.classes.len(),
-    };
+    let sizes = stream::sizes(&dataset, streams.iter().flat_map(|(.., tasks)| tasks));
     let data_of = |method: &Method| stacked.as_ref().filter(|_| method.input == Input::Layers).unwrap_or(&dataset);
-    let choices = Choices {
-        lift: args.lift.clone(),
-        width: args.width,
-        lift_seed: args.lift_seed,
-        gamma: args.gamma,
-        keep: !args.regenerate,
+    let (given, width) = projection(args, &dataset)?;
+    let common = Spec {
+        settings: args.settings.iter().cloned().collect(),
         truncation,
         schedule: match args.schedule {
             ScheduleArg::Late => Schedule::Late,
             ScheduleArg::Paper => Schedule::Paper,
         },
-        max_rank: args.max_rank,
-        memory: args.memory,
-        settings: args.settings.clone(),
+        max_rank: args.max_rank.unwrap_or(DEFAULT_MAX_RANK),
+        lift: args.lift.clone(),
+        width,
+        lift_seed: args.lift_seed,
+        gamma: args.gamma,
+        scenario,
+        per_class: args.per_class,
+        eval: args.eval.into(),
+        train_loss: args.train_loss.map_or(When::Never, When::from),
+        spectrum: args.spectrum.map_or(When::Never, When::from),
+        ..Spec::new("")
     };
-    let mut plan = Plan::new(choices, projection(args, &dataset)?)?;
-    let max_rank = plan.max_rank(&methods, &data_of, &sizes)?;
+    let mut maps = Maps::new(!args.regenerate, given);
+    let mut plan = Vec::new();
+    for method in &methods {
+        let spec = Spec { method: method.name.to_owned(), ..common.clone() }.normalised()?;
+        plan.push((spec, data_of(method).dim));
+    }
+    maps.check(&mut plan, &sizes, args.memory)?;
     let mut runs = Vec::new();
     args.save(&runs)?; // An unwritable path shows now, not after hours.
-    for (seed, tasks) in &streams {
-        for &method in &methods {
-            let data = data_of(method);
-            let options = plan.options(method, data.dim, max_rank, *seed)?;
-            let experiment = Experiment {
-                method,
-                lift: method.input.lifted().then(|| plan.facts(&*options.lift)),
-                options,
-                scenario,
-                tasks,
-                seed: *seed,
-                per_class: args.per_class,
-                eval: match args.eval {
-                    EvalArg::Every => Evaluation::Every,
-                    EvalArg::Final => Evaluation::Final,
-                },
-                threads,
-            };
+    for (seed, order, tasks) in &streams {
+        for (spec, dim) in &plan {
+            let spec = Spec { seed: *seed, order: order.clone(), ..spec.clone() };
+            let (method, map) = (spec.method()?, maps.get(&spec, *dim)?);
+            let lift = maps.facts(&spec, &*map)?;
+            let experiment = Experiment { spec: &spec, method, options: spec.options(map), lift, tasks, threads };
             let bar = Bar::new(method.name, args.quiet);
-            runs.push(experiment.run(data, &mut |progress| bar.update(progress))?);
+            runs.push(experiment.run(data_of(method), &mut |progress| {
+                bar.update(progress);
+                ControlFlow::Continue(())
+            })?);
             drop(bar);
             args.save(&runs)?;
         }
@@ -306,14 +319,15 @@ fn with_data_for<'a>(methods: Vec<&'a Method>, stacked: Option<&Dataset>, args: 
     Ok(fit)
 }
 
-/// The projection from a file, if one was given: its numbers and its rows.
-fn projection(args: &Args, dataset: &Dataset) -> Result<Option<(Vec<f32>, usize)>> {
-    let Some(path) = &args.projection else { return Ok(None) };
+/// The projection from a file, if one was given, and the width that it or the user chose.
+fn projection(args: &Args, dataset: &Dataset) -> Result<(Option<Given>, usize)> {
+    let Some(path) = &args.projection else { return Ok((None, args.width)) };
     let (values, rows, dim) = formats::read_npy(path)?.into_features().with_context(|| path.display().to_string())?;
     if dim != dataset.dim {
         bail!("{} is {rows} x {dim}, but the data has {} features", path.display(), dataset.dim);
     }
-    Ok(Some((values, rows)))
+    let width = lift::find(&args.lift)?.projection.width(dim, rows);
+    Ok((Some(Given { lift: args.lift.clone(), values }), width))
 }
 
 /// The truncation that was asked for, if any of the methods can use one.
@@ -341,24 +355,15 @@ fn check_settings(args: &Args, methods: &[&Method]) -> Result<()> {
     Ok(())
 }
 
-/// The seeds with their class orders.
-fn orders(args: &Args, dataset: &Dataset) -> Result<Vec<(Option<u32>, Vec<usize>)>> {
-    let Some(path) = &args.order else {
-        return Ok(args.seed.iter().map(|&seed| (Some(seed), stream::class_order(dataset, seed))).collect());
-    };
+/// The class orders, as parts of a spec: one for each seed, or the one that was given.
+fn orders(args: &Args) -> Result<Vec<(u32, Option<Order>)>> {
+    let Some(path) = &args.order else { return Ok(args.seed.iter().map(|&seed| (seed, None)).collect()) };
+    if path.as_os_str() == "sorted" {
+        return Ok(vec![(0, Some(Order::Sorted))]);
+    }
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let order = text
-        .lines()
-        .enumerate()
-        .map(|(number, line)| (number + 1, line.trim()))
-        .filter(|(_, line)| !line.is_empty())
-        .map(|(number, line)| {
-            let found = dataset.classes.iter().position(|label| label.to_string() == line);
-            found.with_context(|| format!("{}, line {number}: {line:?} is not a class of the data", path.display()))
-        })
-        .collect::<Result<Vec<usize>>>()?;
-    stream::check_order(dataset, &order).with_context(|| path.display().to_string())?;
-    Ok(vec![(None, order)])
+    let labels = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
+    Ok(vec![(0, Some(Order::Labels(labels)))])
 }
 
 /// Tables for people: each run task by task, then all runs side by side, best first.

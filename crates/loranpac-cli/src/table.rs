@@ -1,7 +1,36 @@
 //! Plain text tables: the first column to the left, numbers to the right.
 
-/// Lays out a header and rows.
+use loranpac_eval::view::Filled;
+
+/// Lays out a header and rows of numbers.
 pub fn render(header: &[&str], rows: &[Vec<String>]) -> String {
+    layout(header, rows, 1)
+}
+
+/// Lays out a header and rows of words.
+pub fn plain(header: &[&str], rows: &[Vec<String>]) -> String {
+    layout(header, rows, header.len())
+}
+
+/// A table of a recipe; the paper's numbers and the difference stand in brackets.
+pub fn filled(table: &Filled) -> String {
+    let header: Vec<&str> = table.row_names.iter().chain(&table.columns).map(String::as_str).collect();
+    let row = |(labels, cells): &(Vec<String>, Vec<Option<loranpac_eval::view::Cell>>)| {
+        let cell = |cell: &Option<loranpac_eval::view::Cell>| match cell {
+            None => String::new(),
+            Some(cell) => match (cell.paper, cell.difference()) {
+                (Some(_), Some(d)) => format!("{} (paper {}, {d:+.2})", cell.text(table.value), cell.paper_text()),
+                (Some(_), None) => format!("(paper {})", cell.paper_text()),
+                _ => cell.text(table.value),
+            },
+        };
+        labels.iter().cloned().chain(cells.iter().map(cell)).collect::<Vec<_>>()
+    };
+    layout(&header, &table.rows.iter().map(row).collect::<Vec<_>>(), table.row_names.len())
+}
+
+/// The first `words` columns stand to the left, the others to the right.
+fn layout(header: &[&str], rows: &[Vec<String>], words: usize) -> String {
     let cells = std::iter::once(header.iter().map(|h| h.to_string()).collect::<Vec<_>>()).chain(rows.iter().cloned());
     let cells: Vec<Vec<String>> = cells.collect();
     let width = |column: usize| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -14,7 +43,7 @@ pub fn render(header: &[&str], rows: &[Vec<String>]) -> String {
             .enumerate()
             .map(
                 |(column, (cell, &width))| {
-                    if column == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+                    if column < words { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
                 },
             )
             .collect();

@@ -116,9 +116,43 @@ impl Dataset {
         Some(Dataset { name: self.name.clone(), dim, classes: self.classes.clone(), train, test })
     }
 
+    /// A number that changes with the features, the labels and the domains of the data.
+    pub fn digest(&self) -> u64 {
+        let mut digest = Digest::default();
+        digest.add(self.dim as u64);
+        for label in &self.classes {
+            label.to_string().bytes().for_each(|byte| digest.add(byte.into()));
+            digest.add(u64::MAX);
+        }
+        for part in [&self.train, &self.test] {
+            part.x.iter().for_each(|value| digest.add(value.to_bits().into()));
+            part.y.iter().for_each(|&class| digest.add(class as u64));
+            let layers = part.layers.values().flat_map(|(_, x)| x);
+            layers.for_each(|value| digest.add(value.to_bits().into()));
+            let domains = part.domain.iter().flatten().map(Label::to_string).collect::<Vec<_>>();
+            domains.iter().flat_map(|domain| domain.bytes()).for_each(|byte| digest.add(byte.into()));
+        }
+        digest.0
+    }
+
     /// Labels by class index.
     pub fn labels(&self, classes: &[usize]) -> Vec<Label> {
         classes.iter().map(|&class| self.classes[class].clone()).collect()
+    }
+}
+
+/// FNV-1a over words: told apart are files that changed, not ones that somebody forged.
+pub(crate) struct Digest(pub u64);
+
+impl Default for Digest {
+    fn default() -> Self {
+        Digest(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Digest {
+    pub fn add(&mut self, word: u64) {
+        self.0 = (self.0 ^ word).wrapping_mul(0x0000_0100_0000_01b3);
     }
 }
 

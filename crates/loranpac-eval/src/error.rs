@@ -55,6 +55,25 @@ pub enum Error {
         /// What is there.
         found: String,
     },
+    /// A recipe, or another program's configuration, that cannot be followed.
+    #[error("{name}: {message}")]
+    Recipe {
+        /// Its name.
+        name: String,
+        /// What is wrong, and where.
+        message: String,
+    },
+    /// A file cannot be written.
+    #[error("cannot write {path}: {source}", path = path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The user wants no more.
+    #[error("interrupted")]
+    Interrupted,
     /// An experiment that cannot be run on this data.
     #[error("{0}")]
     Experiment(String),

@@ -3,16 +3,25 @@
 //! Data flows one way: file -> [`Dataset`] -> [`stream::tasks`] -> [`run::Experiment`] -> [`run::Run`], a plain value
 //! that is written as JSON.
 
+pub mod chart;
 pub mod dataset;
 pub mod embedded;
 pub mod error;
 pub mod formats;
 pub mod metrics;
 pub mod order;
+pub mod page;
+pub mod paper;
+pub mod pilot;
+pub mod plan;
+pub mod recipe;
 pub mod report;
 pub mod run;
+pub mod spec;
 pub mod stream;
+pub mod sweep;
 pub mod system;
+pub mod view;
 
 pub use dataset::Dataset;
 pub use error::Error;

@@ -1,9 +1,9 @@
 //! The accuracy matrix and the numbers that are read off it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Accuracies in percent: row i is a task's test set, column t the model after task t. Empty where not evaluated.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct AccuracyMatrix(Vec<Vec<Option<f64>>>);
 
@@ -65,6 +65,22 @@ impl AccuracyMatrix {
 /// Mean, if there is anything to average.
 pub fn mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() { None } else { Some(values.iter().sum::<f64>() / values.len() as f64) }
+}
+
+/// Mean and spread as text.
+pub fn with_spread(mean: Option<f64>, spread: Option<f64>, digits: usize) -> String {
+    match (mean, spread) {
+        (None, _) => "-".to_owned(),
+        (Some(mean), None) => format!("{mean:.digits$}"),
+        (Some(mean), Some(spread)) => format!("{mean:.digits$} ± {spread:.digits$}"),
+    }
+}
+
+/// Sample standard deviation, of two values or more.
+pub fn spread(values: &[f64]) -> Option<f64> {
+    let centre = mean(values).filter(|_| values.len() > 1)?;
+    let squares: f64 = values.iter().map(|v| (v - centre).powi(2)).sum();
+    Some((squares / (values.len() - 1) as f64).sqrt())
 }
 
 #[cfg(test)]

@@ -1,32 +1,25 @@
 //! One run: a stream, a learner, and everything that came out as one plain value.
 
+use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use loranpac::registry::{Method, MethodOptions};
-use loranpac::{Certificate, Features, Learner};
-use serde::Serialize;
+use loranpac::{Certificate, Features, Label, Learner};
+use serde::{Deserialize, Serialize};
 
 use crate::dataset::Dataset;
 use crate::error::Error;
 use crate::metrics::{AccuracyMatrix, mean};
-use crate::stream::{Scenario, Task};
+use crate::spec::Spec;
+use crate::stream::Task;
 use crate::system;
 
 /// Version of the JSON.
 pub const SCHEMA: u32 = 1;
 
-/// When the classifier is formed and evaluated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Evaluation {
-    /// After every task, on the test samples of all tasks so far.
-    Every,
-    /// After the last task.
-    Final,
-}
-
 /// What a run did and found.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Run {
     /// Method name.
     pub method: String,
@@ -34,7 +27,7 @@ pub struct Run {
     pub continual: bool,
     /// Whether it keeps no samples.
     pub exemplar_free: bool,
-    /// Seed of the class order.
+    /// Seed of the class order, unless the order was given.
     pub seed: Option<u32>,
     /// Everything that was chosen.
     pub config: RunConfig,
@@ -61,26 +54,22 @@ pub struct Run {
 }
 
 /// Everything that was chosen for a run.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunConfig {
-    /// How samples became tasks.
-    pub scenario: Scenario,
-    /// Training samples per class, if limited.
-    pub per_class: Option<usize>,
+    /// What was asked for.
+    pub spec: Spec,
     /// Lift, for methods that have one.
     pub lift: Option<LiftFacts>,
     /// The method's own settings.
     pub method: serde_json::Value,
-    /// When it was evaluated.
-    pub eval: Evaluation,
     /// Threads.
     pub threads: usize,
     /// Version of the program.
-    pub version: &'static str,
+    pub version: String,
 }
 
 /// The lift of a run.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LiftFacts {
     /// Its name.
     pub name: String,
@@ -91,7 +80,7 @@ pub struct LiftFacts {
 }
 
 /// Sizes of the data.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DatasetFacts {
     /// Name of the file.
     pub name: String,
@@ -106,7 +95,7 @@ pub struct DatasetFacts {
 }
 
 /// What happened at one task.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TaskRecord {
     /// Classes known after it.
     pub classes_seen: usize,
@@ -130,6 +119,10 @@ pub struct TaskRecord {
     pub train_mse: Option<f64>,
     /// Upper end of its interval after losses.
     pub train_mse_upper: Option<f64>,
+    /// `|W H - Y|^2 / M` measured on all training samples so far, where it was asked for.
+    pub train_loss: Option<f64>,
+    /// Eigenvalues of the Gram matrix in descending order, where they were asked for.
+    pub spectrum: Option<Vec<f64>>,
     /// The paper's quantities.
     pub certificate: Option<Certificate>,
     /// How far a recursively updated inverse has drifted.
@@ -151,34 +144,32 @@ pub struct Progress<'a> {
 
 /// Everything that a run needs besides the data.
 pub struct Experiment<'a> {
+    /// What was asked for.
+    pub spec: &'a Spec,
     /// The method.
     pub method: &'a Method,
     /// What it is told.
     pub options: MethodOptions,
     /// What is recorded about the lift.
     pub lift: Option<LiftFacts>,
-    /// How samples became tasks.
-    pub scenario: Scenario,
     /// The tasks.
     pub tasks: &'a [Task],
-    /// Seed of the class order.
-    pub seed: Option<u32>,
-    /// Training samples per class, if limited.
-    pub per_class: Option<usize>,
-    /// When to evaluate.
-    pub eval: Evaluation,
     /// Threads in use.
     pub threads: usize,
 }
 
+/// Called after every task; says whether to go on.
+pub type Watch<'a> = &'a mut dyn FnMut(Progress<'_>) -> ControlFlow<()>;
+
 impl Experiment<'_> {
-    /// Runs it. `watch` is called after every task.
-    pub fn run(&self, dataset: &Dataset, watch: &mut dyn FnMut(Progress<'_>)) -> Result<Run, Error> {
+    /// Runs it. A run that `watch` breaks off ends with [`Error::Interrupted`].
+    pub fn run(&self, dataset: &Dataset, watch: Watch<'_>) -> Result<Run, Error> {
         let mut learner = self.method.build(&self.options)?;
         let mut matrix = AccuracyMatrix::new(self.tasks.len());
         let mut records: Vec<TaskRecord> = Vec::with_capacity(self.tasks.len());
         let costs: Vec<f64> = cumulative_costs(self.tasks);
         for (t, task) in self.tasks.iter().enumerate() {
+            let last = t + 1 == self.tasks.len();
             let (x, y) = dataset.train.gather(&task.train, dataset.dim);
             let labels = dataset.labels(&y);
             let clock = Instant::now();
@@ -186,9 +177,7 @@ impl Experiment<'_> {
             let learn_seconds = clock.elapsed().as_secs_f64();
             drop(x);
             let mut times = None;
-            // A method that is not continual would start from scratch every time: it is a reference for the end.
-            let every = self.eval == Evaluation::Every && self.method.continual;
-            if every || t + 1 == self.tasks.len() {
+            if self.spec.eval.due(last) {
                 let clock = Instant::now();
                 learner.prepare()?;
                 let weights_seconds = clock.elapsed().as_secs_f64();
@@ -196,6 +185,10 @@ impl Experiment<'_> {
                 let accuracy = evaluate(&mut *learner, dataset, &self.tasks[..=t], t, &mut matrix)?;
                 times = Some((weights_seconds, clock.elapsed().as_secs_f64(), accuracy));
             }
+            let loss = self.spec.train_loss.due(last).then(|| train_loss(&mut *learner, dataset, &self.tasks[..=t]));
+            let train_loss = loss.transpose()?;
+            let spectrum = self.spec.spectrum.due(last).then(|| learner.spectrum());
+            let spectrum = spectrum.transpose()?.flatten();
             let summary = learner.summary();
             records.push(TaskRecord {
                 classes_seen: summary.classes,
@@ -209,27 +202,29 @@ impl Experiment<'_> {
                 accuracy_samples: times.and_then(|t| t.2),
                 train_mse: summary.train_mse,
                 train_mse_upper: summary.train_mse_upper,
+                train_loss,
+                spectrum,
                 certificate: summary.certificate,
                 drift: summary.drift,
             });
             let share = costs[t] / costs.last().copied().unwrap_or(1.0);
             let record = &records[t];
-            watch(Progress { done: t + 1, tasks: self.tasks.len(), share, record });
+            if watch(Progress { done: t + 1, tasks: self.tasks.len(), share, record }).is_break() && !last {
+                return Err(Error::Interrupted);
+            }
         }
         let incremental: Vec<f64> = records.iter().filter_map(|r| r.accuracy_samples).collect();
         Ok(Run {
             method: self.method.name.to_owned(),
             continual: self.method.continual,
             exemplar_free: self.method.exemplar_free,
-            seed: self.seed,
+            seed: self.spec.order.is_none().then_some(self.spec.seed),
             config: RunConfig {
-                scenario: self.scenario,
-                per_class: self.per_class,
+                spec: self.spec.clone(),
                 lift: self.lift.clone(),
                 method: learner.settings(),
-                eval: self.eval,
                 threads: self.threads,
-                version: env!("CARGO_PKG_VERSION"),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
             },
             dataset: DatasetFacts {
                 name: dataset.name.clone(),
@@ -276,6 +271,23 @@ fn evaluate(
         rest = others;
     }
     Ok(Some(percent(&hits)))
+}
+
+/// `|W H - Y|^2 / M` over the training samples of the tasks, from the scores; Y has a one for the class of each sample.
+fn train_loss(learner: &mut dyn Learner, dataset: &Dataset, tasks: &[Task]) -> Result<f64, Error> {
+    let rows: Vec<usize> = tasks.iter().flat_map(|task| task.train.iter().copied()).collect();
+    let place: HashMap<&Label, usize> = dataset.classes.iter().enumerate().map(|(i, label)| (label, i)).collect();
+    let class_of: Vec<usize> = learner.classes().labels().iter().map(|label| place[label]).collect();
+    let mut sum = 0.0;
+    for rows in rows.chunks(4096) {
+        let (x, y) = dataset.train.gather(rows, dataset.dim);
+        let scores = learner.scores(Features::new(&x, dataset.dim)?)?;
+        for (row, &y) in scores.rows().zip(&y) {
+            let error = |(score, class): (&f32, &usize)| (f64::from(*score) - f64::from(u8::from(*class == y))).powi(2);
+            sum += row.iter().zip(&class_of).map(error).sum::<f64>();
+        }
+    }
+    Ok(sum / rows.len() as f64)
 }
 
 /// A rough cost of each task, summed: m samples against a basis of r, plus a constant part.

@@ -1,10 +1,14 @@
 //! Streams: which samples arrive in which task.
 
+use std::collections::HashMap;
+
+use loranpac::StreamSizes;
 use serde::{Deserialize, Serialize};
 
 use crate::dataset::Dataset;
 use crate::error::Error;
 use crate::order::numpy_permutation;
+use crate::spec::{Order, Spec};
 
 /// How the samples are divided into tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,14 +41,41 @@ pub fn class_order(dataset: &Dataset, seed: u32) -> Vec<usize> {
     numpy_permutation(seed, dataset.classes.len())
 }
 
-/// Checks an order that a user gave: every class once.
-pub fn check_order(dataset: &Dataset, order: &[usize]) -> Result<(), Error> {
-    let mut sorted = order.to_vec();
-    sorted.sort_unstable();
-    if sorted == (0..dataset.classes.len()).collect::<Vec<_>>() {
-        return Ok(());
+/// The order of classes that a run asks for.
+pub fn order_of(dataset: &Dataset, spec: &Spec) -> Result<Vec<usize>, Error> {
+    match &spec.order {
+        None => Ok(class_order(dataset, spec.seed)),
+        Some(Order::Sorted) => Ok((0..dataset.classes.len()).collect()),
+        Some(Order::Labels(labels)) => order_by_labels(dataset, labels),
     }
-    Err(Error::Experiment(format!("the class order must name each of the {} classes once", dataset.classes.len())))
+}
+
+/// The order in which labels are listed: every class once.
+pub fn order_by_labels(dataset: &Dataset, labels: &[String]) -> Result<Vec<usize>, Error> {
+    let place: HashMap<String, usize> =
+        dataset.classes.iter().enumerate().map(|(class, label)| (label.to_string(), class)).collect();
+    let mut order = Vec::with_capacity(labels.len());
+    for (at, label) in labels.iter().enumerate() {
+        let refuse = |what: &str| Err(Error::Experiment(format!("class order, entry {}: {label:?} {what}", at + 1)));
+        match place.get(label) {
+            None => return refuse("is not a class of the data"),
+            Some(class) if order.contains(class) => return refuse("is named twice"),
+            Some(&class) => order.push(class),
+        }
+    }
+    match dataset.classes.iter().enumerate().find(|(class, _)| !order.contains(class)) {
+        None => Ok(order),
+        Some((_, label)) => Err(Error::Experiment(format!("the class order does not name class {label}"))),
+    }
+}
+
+/// How much there is to learn in the tasks of one or several streams.
+pub fn sizes<'a>(dataset: &Dataset, tasks: impl Iterator<Item = &'a Task>) -> StreamSizes {
+    StreamSizes {
+        samples: dataset.train.len(),
+        largest_task: tasks.map(|task| task.train.len()).max().unwrap_or(0),
+        classes: dataset.classes.len(),
+    }
 }
 
 /// Divides a data set into tasks. `order` lists all classes.

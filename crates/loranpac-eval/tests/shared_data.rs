@@ -1,12 +1,14 @@
 //! Real features, where they are: `../shared/data` beside the repository. Elsewhere these tests say so and pass.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use loranpac::lift::{self, LiftSpec};
-use loranpac::registry::{self, MethodOptions};
+use loranpac::registry::MethodOptions;
 use loranpac::{Schedule, Truncation};
 use loranpac_eval::Dataset;
-use loranpac_eval::run::{Evaluation, Experiment, Run};
+use loranpac_eval::run::{Experiment, Run};
+use loranpac_eval::spec::{Spec, When};
 use loranpac_eval::stream::{self, Scenario};
 
 /// The data set, or none and a word about it.
@@ -26,18 +28,16 @@ fn run(data: &Dataset, method: &str, schedule: Schedule, truncation: Option<Trun
     let lift = lift::build("relu-random", LiftSpec::new(384, 2000));
     let scenario = Scenario::Class { base: 0, increment: 50 };
     let tasks = stream::tasks(data, scenario, &stream::class_order(data, 1993)).unwrap();
+    let spec = Spec { scenario, eval: When::Final, ..Spec::new(method) };
     let experiment = Experiment {
-        method: registry::find(method).unwrap(),
+        spec: &spec,
+        method: spec.method().unwrap(),
         options: MethodOptions { truncation, schedule, ..MethodOptions::new(lift.unwrap()) },
         lift: None,
-        scenario,
         tasks: &tasks,
-        seed: Some(1993),
-        per_class: None,
-        eval: Evaluation::Final,
         threads: 1,
     };
-    experiment.run(data, &mut |_| {}).unwrap()
+    experiment.run(data, &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
 #[test]

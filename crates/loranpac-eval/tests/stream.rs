@@ -1,10 +1,13 @@
 //! Streams and runs on the embedded digits.
 
+use std::ops::ControlFlow;
+
 use loranpac::Label;
 use loranpac::lift::{self, LiftSpec};
-use loranpac::registry::{self, MethodOptions};
+use loranpac::registry::MethodOptions;
 use loranpac_eval::embedded::digits;
-use loranpac_eval::run::{Evaluation, Experiment, Run};
+use loranpac_eval::run::{Experiment, Progress, Run};
+use loranpac_eval::spec::{Spec, When};
 use loranpac_eval::stream::{self, Scenario};
 
 fn sizes(scenario: Scenario) -> Vec<usize> {
@@ -47,49 +50,56 @@ fn domains_become_tasks_with_all_their_classes() {
 #[test]
 fn an_order_must_name_every_class_once() {
     let data = digits();
-    assert!(stream::check_order(&data, &[3, 1, 2, 0, 4, 5, 6, 7, 8, 9]).is_ok());
-    assert!(stream::check_order(&data, &[3, 1, 2, 0, 4, 5, 6, 7, 8]).is_err());
-    assert!(stream::check_order(&data, &[3, 1, 2, 0, 4, 5, 6, 7, 8, 8]).is_err());
+    let order = |labels: &str| {
+        let labels: Vec<String> = labels.split(' ').map(str::to_owned).collect();
+        stream::order_by_labels(&data, &labels).map_err(|e| e.to_string())
+    };
+    assert_eq!(order("3 1 2 0 4 5 6 7 8 9"), Ok(vec![3, 1, 2, 0, 4, 5, 6, 7, 8, 9]));
+    assert_eq!(order("3 1 2 0 4 5 6 7 8"), Err("the class order does not name class 9".to_owned()));
+    assert_eq!(order("3 1 2 0 4 5 6 7 8 8"), Err("class order, entry 10: \"8\" is named twice".to_owned()));
+    assert_eq!(order("3 x"), Err("class order, entry 2: \"x\" is not a class of the data".to_owned()));
 }
 
-fn run(method: &str, eval: Evaluation, increment: usize) -> Run {
+fn run(method: &str, eval: When, increment: usize) -> Run {
     let data = digits();
     let lift = lift::build("relu-random", LiftSpec::new(64, 800)).unwrap();
     let scenario = Scenario::Class { base: 0, increment };
     let tasks = stream::tasks(&data, scenario, &stream::class_order(&data, 1993)).unwrap();
+    let spec = Spec { scenario, eval, ..Spec::new(method) };
     let experiment = Experiment {
-        method: registry::find(method).unwrap(),
+        spec: &spec,
+        method: spec.method().unwrap(),
         options: MethodOptions::new(lift),
         lift: None,
-        scenario,
         tasks: &tasks,
-        seed: Some(1993),
-        per_class: None,
-        eval,
         threads: 1,
     };
     let mut shares = Vec::new();
-    let run = experiment.run(&data, &mut |progress| shares.push(progress.share)).unwrap();
+    let mut watch = |progress: Progress<'_>| {
+        shares.push(progress.share);
+        ControlFlow::Continue(())
+    };
+    let run = experiment.run(&data, &mut watch).unwrap();
     assert!(shares.is_sorted() && *shares.last().unwrap() == 1.0);
     run
 }
 
 #[test]
 fn a_run_learns_the_digits_one_class_at_a_time() {
-    let run = run("loranpac", Evaluation::Every, 1);
+    let run = run("loranpac", When::Every, 1);
     assert!(run.final_accuracy.unwrap() > 95.0, "{:?}", run.final_accuracy);
     assert_eq!(run.accuracy_matrix.get(0, 0), Some(100.0), "one class is always right");
     assert_eq!(run.tasks.last().unwrap().samples_seen, run.dataset.train);
     assert_eq!(run.tasks.iter().map(|t| t.classes_seen).collect::<Vec<_>>(), (1..=10).collect::<Vec<_>>());
     assert!(run.total_accuracy.unwrap() > run.final_accuracy.unwrap());
     // The late schedule does not depend on the division into tasks: the classifier at the end is the joint one.
-    let joint = self::run("loranpac", Evaluation::Final, 10);
+    let joint = self::run("loranpac", When::Final, 10);
     assert!((joint.final_accuracy_samples.unwrap() - run.final_accuracy_samples.unwrap()).abs() < 0.5);
 }
 
 #[test]
 fn the_json_has_what_other_programs_rely_on() {
-    let run = run("loranpac-soft", Evaluation::Final, 5);
+    let run = run("loranpac-soft", When::Final, 5);
     let json = serde_json::to_value(&run).unwrap();
     for key in [
         "method",

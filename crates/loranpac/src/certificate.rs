@@ -1,12 +1,12 @@
 //! The paper's quantities, read off the state.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::filter::Facts;
 use crate::statistics::Losses;
 
 /// What truncation has cost so far, in the paper's terms.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Certificate {
     /// Sum over past cuts of the largest eigenvalue removed: a_{t-1}. 0 in the late schedule without compression.
     pub lost: f64,

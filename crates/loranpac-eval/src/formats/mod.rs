@@ -48,6 +48,12 @@ pub fn open(path: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Arrays, Error>
     }
 }
 
+/// Whether a path looks like a feature file, by its name.
+pub fn looks_like_features(path: &Path) -> bool {
+    let known = path.extension().is_some_and(|e| e == "npz" || e == "safetensors");
+    known || path.join("x_train.npy").is_file()
+}
+
 impl Array {
     /// As features: two dimensions, any real type. Gives (data, rows, columns).
     pub fn into_features(self) -> Result<(Vec<f32>, usize, usize), ArrayProblem> {

@@ -201,6 +201,10 @@ impl Learner for LoRanPac {
         filter::novelty(&mut self.stats, self.config.filter, self.config.max_rank, projected, &squared).map(Some)
     }
 
+    fn spectrum(&mut self) -> Result<Option<Vec<f64>>, Error> {
+        self.stats.gram().eigenvalues().map(Some)
+    }
+
     fn classes(&self) -> &LabelTable {
         &self.table
     }

@@ -49,6 +49,12 @@ pub trait Learner: Send {
         Ok(None)
     }
 
+    /// Eigenvalues of the feature Gram matrix as the model has it, in descending order, for methods that keep it in a
+    /// basis: of `H H'` while nothing was lost, of `B_t B_t'` cut to k_t in the paper schedule.
+    fn spectrum(&mut self) -> Result<Option<Vec<f64>>, Error> {
+        Ok(None)
+    }
+
     /// The classes by index.
     fn classes(&self) -> &LabelTable;
 

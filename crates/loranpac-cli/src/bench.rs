@@ -1,0 +1,176 @@
+//! `loranpac bench`: recipes, the paper's tables and figures among them, on a folder of feature files.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result, bail};
+use loranpac_eval::Error;
+use loranpac_eval::page::Report;
+use loranpac_eval::pilot;
+use loranpac_eval::recipe::{self, RECIPES, Recipe, Scale};
+use loranpac_eval::sweep::{self, Event, Source, Store, Sweep};
+
+use crate::progress::SweepBar;
+use crate::{table, threads};
+
+/// Options of `bench`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:  loranpac bench --list\n           \
+    loranpac bench truncation-effect --quick\n           \
+    loranpac bench truncation-effect --features FOLDER --data all --max-width 10000")]
+pub struct Args {
+    /// A recipe: a name from --list, a .toml file, or a LAMDA-PILOT configuration (.json)
+    #[arg(required_unless_present = "list")]
+    recipe: Option<String>,
+    /// List the recipes inside the program, one for every table and figure of the paper
+    #[arg(long)]
+    list: bool,
+    /// Folder of feature files: NAME.npz or NAME-ENCODER.npz (or .safetensors, or folders of .npy)
+    #[arg(long, value_name = "DIR")]
+    features: Option<PathBuf>,
+    /// Where reports go, and finished runs, which are not run again [default: bench]
+    #[arg(long, value_name = "DIR", default_value = "bench", hide_default_value = true)]
+    out: PathBuf,
+    /// Use these data sets instead of the recipe's, separated by commas; all for every file in the folder
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    data: Vec<String>,
+    /// A smoke test in seconds: narrow, few samples, one seed; on the digits inside the program without --features
+    #[arg(long)]
+    quick: bool,
+    /// Make wider lifts as narrow as this
+    #[arg(long, value_name = "E")]
+    max_width: Option<usize>,
+    /// Use at most the first N training samples of each class
+    #[arg(long, value_name = "N")]
+    per_class: Option<usize>,
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Print only where the report is
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+pub fn main(args: Args) -> Result<()> {
+    if args.list {
+        return list();
+    }
+    let name = args.recipe.as_deref().unwrap_or_default();
+    let (recipe, mut notes) = find_recipe(name)?;
+    let (sources, more) = sources(&args, &recipe)?;
+    notes.extend(more);
+    let mut scale = if args.quick { Scale::QUICK } else { Scale::default() };
+    scale.max_width = args.max_width;
+    scale.per_class = args.per_class.or(scale.per_class);
+    if args.max_width == Some(0) || args.per_class == Some(0) {
+        bail!("--max-width and --per-class must be at least 1");
+    }
+    let threads = threads(args.threads)?;
+    let store = Store::open(args.out.join("runs"))?;
+    let sweep = Sweep { recipe: &recipe, sources: &sources, scale, store: &store, threads };
+    let stop = on_interrupt()?;
+    let bar = SweepBar::new(sweep.len()?, args.quiet);
+    notes.iter().for_each(|note| bar.note(note));
+    let mut watch = |event: Event<'_>| {
+        if let Event::Note(text) = &event {
+            notes.push(text.clone());
+        }
+        bar.update(event);
+        if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let records = match pool.install(|| sweep.run(&mut watch)) {
+        Err(Error::Interrupted) => {
+            drop(bar);
+            bail!("interrupted; finished runs are in {}, the same command goes on from there", args.out.display());
+        }
+        other => other?,
+    };
+    drop(bar);
+    let folder = args.out.join(&recipe.name);
+    let command: Vec<String> = std::env::args().skip(1).collect();
+    Report::new(&recipe, &records, &notes, &format!("loranpac {}", command.join(" "))).write(&folder)?;
+    if !args.quiet {
+        for filled in recipe.tables.iter().map(|table| table.fill(&records)) {
+            println!("{}\n\n{}", filled.title, table::filled(&filled));
+        }
+    }
+    println!("{} runs, report: {}", records.len(), folder.join("report.html").display());
+    Ok(())
+}
+
+fn list() -> Result<()> {
+    let mut rows = Vec::new();
+    for (name, text) in RECIPES {
+        let recipe = Recipe::parse(name, text)?;
+        rows.push(vec![name.to_string(), recipe.paper.unwrap_or_default(), recipe.title]);
+    }
+    print!("{}", table::plain(&["recipe", "in the paper", "what"], &rows));
+    Ok(())
+}
+
+/// The recipe, and what to say about it.
+fn find_recipe(name: &str) -> Result<(Recipe, Vec<String>)> {
+    if let Some(recipe) = recipe::built_in(name) {
+        return Ok((recipe?, Vec::new()));
+    }
+    let path = PathBuf::from(name);
+    match path.extension().and_then(|e| e.to_str()) {
+        Some("toml") => Ok((Recipe::open(&path)?, Vec::new())),
+        Some("json") => {
+            let (recipe, unknown) = pilot::open(&path)?;
+            let note = || vec![format!("keys of {name} that mean nothing here: {}", unknown.join(", "))];
+            Ok((recipe, if unknown.is_empty() { Vec::new() } else { note() }))
+        }
+        _ => bail!("there is no recipe {name:?}; loranpac bench --list shows those that there are, or give a .toml file"),
+    }
+}
+
+/// The data, and what to say about what is missing.
+fn sources(args: &Args, recipe: &Recipe) -> Result<(Vec<Source>, Vec<String>)> {
+    let Some(folder) = &args.features else {
+        if args.quick && args.data.is_empty() {
+            return Ok((vec![Source::embedded()], Vec::new()));
+        }
+        bail!("--features DIR is needed: a folder of feature files (or --quick for a smoke test on the digits)");
+    };
+    let files = sweep::feature_files(folder)?;
+    let names = || files.iter().filter_map(|f| f.file_stem()).map(|f| f.to_string_lossy()).collect::<Vec<_>>().join(", ");
+    if args.data.iter().any(|name| name == "all") {
+        if files.is_empty() {
+            bail!("{} has no feature files", folder.display());
+        }
+        return Ok((sweep::all(&files), Vec::new()));
+    }
+    let wanted = if args.data.is_empty() { &recipe.data } else { &args.data };
+    let (sources, missing) = sweep::find(&files, wanted, recipe.backbone.as_deref());
+    if sources.is_empty() {
+        let found = if files.is_empty() { "nothing that we can read".to_owned() } else { names() };
+        bail!(
+            "{} has no file for any of {}; it has {found}. --data all uses every file",
+            folder.display(),
+            wanted.join(", ")
+        );
+    }
+    if !args.data.is_empty() && !missing.is_empty() {
+        bail!("{} has no file for {}; it has {}", folder.display(), missing.join(", "), names());
+    }
+    let skipped = |name: &String| format!("{name} is skipped: there is no file for it");
+    Ok((sources, missing.iter().map(skipped).collect()))
+}
+
+/// A flag that Ctrl-C sets; a second Ctrl-C ends the program at once.
+fn on_interrupt() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = stop.clone();
+    ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+        eprintln!("\nstopping after this task; Ctrl-C again stops at once");
+    })
+    .context("cannot watch for Ctrl-C")?;
+    Ok(stop)
+}

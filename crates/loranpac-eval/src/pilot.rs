@@ -1,0 +1,178 @@
+//! Experiments of LAMDA-PILOT: its JSON configuration as a recipe.
+//!
+//! Keys with a meaning here are followed; the others are returned by name, for a warning.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::recipe::{Choices, Many, Recipe, Setting};
+use crate::view::{Axis, Metric, Table};
+
+/// PILOT's names of data sets that differ from ours.
+const DATA: [(&str, &str); 9] = [
+    ("cifar224", "cifar100"),
+    ("cifar100_vit", "cifar100"),
+    ("imagenetr", "imagenet-r"),
+    ("imageneta", "imagenet-a"),
+    ("cub", "cub200"),
+    ("cars", "stanfordcars"),
+    ("omni", "omnibenchmark"),
+    ("core50_s3", "core50"),
+    ("cddb", "cddb-hard"),
+];
+
+/// Reads a configuration: the recipe, and the keys that mean nothing here.
+pub fn open(path: &Path) -> Result<(Recipe, Vec<String>), Error> {
+    let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+    parse(&name, &text)
+}
+
+/// The same from text.
+pub fn parse(name: &str, text: &str) -> Result<(Recipe, Vec<String>), Error> {
+    let refuse = |message: String| Error::Recipe { name: name.to_owned(), message };
+    let value: Value = serde_json::from_str(text).map_err(|e| refuse(e.to_string()))?;
+    let Value::Object(keys) = value else { return Err(refuse("an object with keys is expected".to_owned())) };
+    let mut choices = Choices::default();
+    let (mut data, mut backbone, mut unknown) = (None, None, Vec::new());
+    let mut shuffle = true;
+    for (key, value) in &keys {
+        let wrong = |expected: &str| refuse(format!("{key}: {value} is not {expected}"));
+        let count = || value.as_u64().map(|n| n as usize).ok_or_else(|| wrong("a whole number"));
+        let number = || value.as_f64().ok_or_else(|| wrong("a number"));
+        let word = || value.as_str().ok_or_else(|| wrong("a name"));
+        match key.as_str() {
+            "init_cls" => choices.base = Some(count()?),
+            "increment" => choices.inc = Some(Many::One(count()?)),
+            "shuffle" => shuffle = value.as_bool().ok_or_else(|| wrong("true or false"))?,
+            "seed" => {
+                let one = |value: &Value| value.as_u64().and_then(|seed| u32::try_from(seed).ok());
+                let seeds = match value {
+                    Value::Array(seeds) => seeds.iter().map(one).collect::<Option<Vec<_>>>(),
+                    seed => one(seed).map(|seed| vec![seed]),
+                };
+                choices.seed = Some(Many::List(seeds.ok_or_else(|| wrong("a seed or a list of seeds"))?));
+            }
+            // RanPAC calls its width M.
+            "E" | "M" => choices.width = Some(Many::One(count()?)),
+            "rank" => choices.max_rank = Some(Many::One(count()?)),
+            "truncate_percent" => {
+                let share = number()?;
+                choices.truncate = Some(Many::One(if share >= 1.0 { share / 100.0 } else { share }));
+            }
+            "ridge" => drop(choices.set.insert("ridge".to_owned(), Many::One(Setting::Number(number()?)))),
+            "model_name" => {
+                let name = word()?.to_lowercase();
+                loranpac::registry::find(&name).map_err(|e| refuse(format!("{key}: {e}")))?;
+                choices.method = Some(Many::One(name));
+            }
+            "dataset" => {
+                let theirs = word()?;
+                let ours = DATA.iter().find(|(name, _)| *name == theirs).map_or(theirs, |(_, ours)| ours);
+                data = Some(ours.to_owned());
+            }
+            "backbone_type" => backbone = Some(word()?.trim_start_matches("pretrained_").to_owned()),
+            _ => unknown.push(key.clone()),
+        }
+    }
+    let need = |present: bool, key: &str| if present { Ok(()) } else { Err(refuse(format!("{key} is missing"))) };
+    need(data.is_some(), "dataset")?;
+    need(choices.increment_is_given(), "increment")?;
+    need(choices.method.is_some(), "model_name")?;
+    // PILOT's first task takes init_cls classes; one as large as the others is no base.
+    if let (Some(base), Some(Many::One(inc))) = (choices.base, &choices.inc) {
+        choices.base = Some(if base == *inc { 0 } else { base });
+    }
+    if !shuffle {
+        choices.order = Some(Many::One(Setting::Text("sorted".to_owned())));
+    }
+    let table = |title: &str, value| Table {
+        title: title.to_owned(),
+        rows: vec![Axis::Method],
+        columns: vec![Axis::Data, Axis::Inc],
+        value,
+        paper: None,
+    };
+    let recipe = Recipe {
+        name: name.to_owned(),
+        title: format!("{name}, an experiment configured for LAMDA-PILOT"),
+        paper: None,
+        about: String::new(),
+        data: data.into_iter().collect(),
+        backbone,
+        defaults: Choices::default(),
+        on: Default::default(),
+        runs: vec![choices],
+        tables: vec![
+            table("Final accuracy over tasks, %", Metric::Final),
+            table("Final accuracy over all samples, as PILOT logs it, %", Metric::Samples),
+            table("Average incremental accuracy, %", Metric::Average),
+        ],
+        figures: Vec::new(),
+    };
+    recipe.specs("", &Default::default())?;
+    Ok((recipe, unknown))
+}
+
+impl Choices {
+    fn increment_is_given(&self) -> bool {
+        self.inc.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loranpac::Truncation;
+
+    use super::*;
+    use crate::recipe::Scale;
+    use crate::spec::Order;
+    use crate::stream::Scenario;
+
+    #[test]
+    fn a_configuration_becomes_the_same_experiment() {
+        let text = r#"{
+            "prefix": "reproduce", "dataset": "imageneta", "memory_size": 0, "shuffle": true, "init_cls": 20,
+            "increment": 20, "model_name": "LoRanPAC", "backbone_type": "pretrained_vit_b16_224", "device": ["0"],
+            "seed": [1993, 1994], "E": 100000, "rank": 20000, "truncate_percent": 25, "ridge": 10
+        }"#;
+        let (recipe, unknown) = parse("exp", text).unwrap();
+        assert_eq!(unknown, ["device", "memory_size", "prefix"]);
+        assert_eq!((recipe.data.as_slice(), recipe.backbone.as_deref()), (&["imagenet-a".to_owned()][..], Some("vit_b16_224")));
+        let specs = recipe.specs("imagenet-a", &Scale::default()).unwrap();
+        assert_eq!(specs.iter().map(|s| s.seed).collect::<Vec<_>>(), [1993, 1994]);
+        let spec = &specs[0];
+        assert_eq!((spec.method.as_str(), spec.width, spec.max_rank), ("loranpac", 100_000, 20_000));
+        assert_eq!(spec.truncation, Some(Truncation::Fraction(0.25)));
+        assert_eq!(spec.scenario, Scenario::Class { base: 0, increment: 20 });
+        assert_eq!(spec.settings["ridge"], "10");
+        assert_eq!(spec.order, None);
+    }
+
+    #[test]
+    fn a_base_and_no_shuffling_are_followed() {
+        let text = r#"{"dataset": "vtab", "init_cls": 10, "increment": 5, "model_name": "ranpac", "M": 5000,
+            "shuffle": false, "seed": 7}"#;
+        let (recipe, unknown) = parse("exp", text).unwrap();
+        assert!(unknown.is_empty());
+        let spec = &recipe.specs("vtab", &Scale::default()).unwrap()[0];
+        assert_eq!(spec.scenario, Scenario::Class { base: 10, increment: 5 });
+        assert_eq!((spec.width, &spec.order), (5000, &Some(Order::Sorted)));
+    }
+
+    #[test]
+    fn what_cannot_be_followed_is_named() {
+        let refused = |text: &str, word: &str| {
+            let message = parse("exp", text).unwrap_err().to_string();
+            assert!(message.contains(word), "{message}");
+        };
+        refused("[]", "an object");
+        refused(r#"{"dataset": "cub", "increment": 10, "model_name": "l2p"}"#, "l2p");
+        refused(r#"{"dataset": "cub", "increment": "ten", "model_name": "ranpac"}"#, "increment: \"ten\"");
+        refused(r#"{"increment": 10, "model_name": "ranpac"}"#, "dataset is missing");
+        refused(r#"{"dataset": "cub", "model_name": "ranpac"}"#, "increment is missing");
+        refused("{\"dataset\": ", "EOF");
+    }
+}
