@@ -234,7 +234,8 @@ fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
     let mut streams = Vec::new();
     for (seed, order) in orders(args)? {
         let spec = Spec { seed, order, ..Spec::new("") };
-        let order = stream::order_of(&dataset, &spec)?;
+        let place = || args.order.as_ref().map_or(String::new(), |path| path.display().to_string());
+        let order = stream::order_of(&dataset, &spec).with_context(place)?;
         streams.push((spec.seed, spec.order, stream::tasks(&dataset, scenario, &order)?));
     }
     let wants_layers = methods.iter().any(|method| method.input == Input::Layers);

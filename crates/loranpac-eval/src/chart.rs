@@ -49,13 +49,16 @@ struct Scale {
     low: f64,
     high: f64,
     ticks: Vec<f64>,
+    /// A logarithmic axis shows zero at its lower end, below all other values.
+    zero: bool,
 }
 
 impl Scale {
-    fn new(values: impl Iterator<Item = f64>, log: bool, from_zero: bool) -> Scale {
-        let usable = |v: &f64| v.is_finite() && (!log || *v > 0.0);
-        let (mut low, mut high) =
-            values.filter(usable).fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
+    fn new(values: impl Iterator<Item = f64>, log: bool, with_zero: bool) -> Scale {
+        let values: Vec<f64> = values.filter(|v| v.is_finite()).collect();
+        let zero = log && with_zero && values.contains(&0.0);
+        let usable = values.iter().filter(|v| !log || **v > 0.0);
+        let (mut low, mut high) = usable.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(*v), h.max(*v)));
         if low > high {
             (low, high) = if log { (1.0, 10.0) } else { (0.0, 1.0) };
         }
@@ -63,24 +66,31 @@ impl Scale {
             let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
             let last = last.max(first + 1);
             let step = ((last - first) as usize).div_ceil(8).max(1);
-            let ticks = (first..=last).step_by(step).map(|e| 10f64.powi(e)).collect();
-            return Scale { log, low: 10f64.powi(first), high: 10f64.powi(last), ticks };
-        }
-        if from_zero {
-            low = low.min(0.0);
+            let mut ticks: Vec<f64> = (first..=last).step_by(step).map(|e| 10f64.powi(e)).collect();
+            let below = if zero { 1 } else { 0 };
+            if zero {
+                ticks.insert(0, 0.0);
+            }
+            return Scale { log, low: 10f64.powi(first - below), high: 10f64.powi(last), ticks, zero };
         }
         if high - low < 1e-12 * high.abs().max(1e-300) {
             (low, high) = (low - 0.5, high + 0.5);
         }
         let raw = (high - low) / 6.0;
         let power = 10f64.powf(raw.log10().floor());
-        let step = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().map(|m| m * power).find(|s| *s >= raw).unwrap_or(raw);
+        // Tasks and classes are counted: no half ticks.
+        let whole = |step: f64| step.fract() == 0.0 || values.iter().any(|v| v.fract() != 0.0);
+        let steps = [1.0, 2.0, 2.5, 5.0, 10.0, 20.0].into_iter().map(|m| m * power);
+        let step = steps.into_iter().find(|s| *s >= raw && whole(*s)).unwrap_or(10.0 * power);
         let (first, last) = ((low / step).floor() as i64, (high / step).ceil() as i64);
         let ticks = (first..=last).map(|i| i as f64 * step).collect();
-        Scale { log, low: first as f64 * step, high: last as f64 * step, ticks }
+        Scale { log, low: first as f64 * step, high: last as f64 * step, ticks, zero }
     }
 
     fn place(&self, value: f64) -> Option<f64> {
+        if self.zero && value == 0.0 {
+            return Some(0.0);
+        }
         let (value, low, high) = if self.log {
             (value.log10(), self.low.log10(), self.high.log10())
         } else {
@@ -90,10 +100,10 @@ impl Scale {
     }
 }
 
-/// A chart of lines. Points that an axis cannot show (zero on a logarithmic one) are left out.
+/// A chart of lines. Points that an axis cannot show (zero on a logarithmic vertical one) are left out.
 pub fn lines(title: &str, x_label: &str, y_label: &str, log: Log, lines: &[Line]) -> String {
     let values = |f: fn(&(f64, f64)) -> f64| lines.iter().flat_map(move |line| line.points.iter().map(f));
-    let x = Scale::new(values(|p| p.0), matches!(log, Log::X | Log::Both), false);
+    let x = Scale::new(values(|p| p.0), matches!(log, Log::X | Log::Both), true);
     let y = Scale::new(values(|p| p.1), matches!(log, Log::Y | Log::Both), false);
     let at = |point: &(f64, f64)| {
         let (x, y) = (x.place(point.0)?, y.place(point.1)?);
@@ -183,7 +193,7 @@ pub fn lines(title: &str, x_label: &str, y_label: &str, log: Log, lines: &[Line]
 }
 
 fn tick_text(tick: f64, log: bool) -> String {
-    if log && !(0.01..1e5).contains(&tick) { format!("1e{}", tick.log10().round()) } else { short(tick) }
+    if log && tick != 0.0 && !(0.01..1e5).contains(&tick) { format!("1e{}", tick.log10().round()) } else { short(tick) }
 }
 
 /// At most a few hundred points, evenly chosen, with both ends: more cannot be seen.
@@ -324,10 +334,14 @@ mod tests {
         let scale = Scale::new([62.5, 91.3].into_iter(), false, false);
         assert!(scale.low <= 62.5 && scale.high >= 91.3, "{} {}", scale.low, scale.high);
         assert!(scale.ticks.iter().all(|t| (t / 5.0).fract().abs() < 1e-9), "{:?}", scale.ticks);
+        let counted = Scale::new([1.0, 12.0].into_iter(), false, false);
+        assert!(counted.ticks.iter().all(|t| t.fract() == 0.0), "{:?}", counted.ticks);
         let log = Scale::new([3e-6, 0.0, f64::NAN, 2e10].into_iter(), true, false);
         assert_eq!((log.low, log.high), (1e-6, 1e11));
         assert!(log.ticks.len() <= 9);
         assert_eq!(log.place(0.0), None);
+        let zero = Scale::new([0.0, 1.0, 1000.0].into_iter(), true, true);
+        assert_eq!((zero.place(0.0), zero.ticks[0], zero.low), (Some(0.0), 0.0, 0.1));
         let flat = Scale::new([5.0, 5.0].into_iter(), false, false);
         assert!((0.0..=1.0).contains(&flat.place(5.0).unwrap()));
     }

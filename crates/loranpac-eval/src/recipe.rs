@@ -144,12 +144,19 @@ pub struct Scale {
     pub per_class: Option<usize>,
     /// One seed instead of several.
     pub one_seed: bool,
+    /// Increments above this many classes are divided by it.
+    pub divide_inc: Option<usize>,
 }
 
 impl Scale {
     /// Seconds instead of hours.
-    pub const QUICK: Scale =
-        Scale { divide_width: Some(500), max_width: None, per_class: Some(12), one_seed: true };
+    pub const QUICK: Scale = Scale {
+        divide_width: Some(200),
+        max_width: None,
+        per_class: Some(40),
+        one_seed: true,
+        divide_inc: Some(5),
+    };
 
     fn apply(&self, spec: &mut Spec) {
         let width = spec.width / self.divide_width.unwrap_or(1);
@@ -158,6 +165,11 @@ impl Scale {
             (Some(asked), Some(most)) => Some(asked.min(most)),
             (asked, most) => asked.or(most),
         };
+        if let (Scenario::Class { increment, .. }, Some(by)) = (&mut spec.scenario, self.divide_inc)
+            && *increment > by
+        {
+            *increment /= by;
+        }
     }
 }
 
@@ -204,12 +216,13 @@ impl Recipe {
                     spec.width = Spec::new("").width;
                 }
                 scale.apply(&mut spec);
-                let method = spec.method()?;
+                let refuse = |e: Error| Error::Recipe { name: self.name.clone(), message: e.to_string() };
+                let method = spec.method().map_err(refuse)?;
                 if let Some(unknown) = spec.settings.keys().find(|name| !method.knows(name)) {
                     let message = format!("{} has no setting {unknown} ({})", method.name, method.known_settings());
                     return Err(Error::Recipe { name: self.name.clone(), message });
                 }
-                let spec = spec.normalised()?;
+                let spec = spec.normalised().map_err(refuse)?;
                 if !all.contains(&spec) {
                     all.push(spec);
                 }

@@ -289,7 +289,7 @@ impl Sweep<'_> {
                             }
                             Err(Error::Interrupted) => return Err(Error::Interrupted),
                             Err(error) => {
-                                let words = format!("{} on {} is left out: {error}", spec.method, data.file);
+                                let words = format!("left out: {error} ({})", spec.command(&data.file));
                                 let _ = watch(Event::Note(words));
                                 None
                             }

@@ -507,7 +507,8 @@ impl Figure {
                 drawn.extend(lines.into_iter().filter_map(matrix));
                 continue;
             }
-            let lines: Vec<Line> = lines.iter().flat_map(|(name, runs)| self.lines_of(name, runs, &members)).collect();
+            let mut lines: Vec<Line> = lines.iter().flat_map(|(name, runs)| self.lines_of(name, runs, &members)).collect();
+            level(&mut lines);
             if lines.iter().any(|line| !line.points.is_empty()) {
                 let x = match self.x.as_str() {
                     "task" => "tasks".to_owned(),
@@ -539,8 +540,9 @@ impl Figure {
                     let axis = Axis::from(self.x.clone());
                     let mut values: Vec<(f64, Vec<f64>)> = Vec::new();
                     for record in runs {
-                        let (Some(x), Some(y)) = (axis.place(record).number, metric.of(&record.run)) else { continue };
-                        match values.iter_mut().find(|(at, _)| *at == x) {
+                        let Some(y) = metric.of(&record.run) else { continue };
+                        let x = axis.place(record).number.unwrap_or(f64::NAN);
+                        match values.iter_mut().find(|(at, _)| at.total_cmp(&x).is_eq()) {
                             Some((_, ys)) => ys.push(y),
                             None => values.push((x, vec![y])),
                         }
@@ -578,6 +580,19 @@ impl Figure {
             Line { name, points: points.into_iter().enumerate().map(|(i, v)| ((i + 1) as f64, v)).collect() }
         };
         chosen.iter().map(line).collect()
+    }
+}
+
+/// Lines whose only point stands nowhere on the axis (NaN) become level lines from end to end.
+fn level(lines: &mut [Line]) {
+    let ends = lines.iter().flat_map(|line| line.points.iter().map(|p| p.0)).filter(|x| !x.is_nan());
+    let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));
+    for line in lines {
+        if let [(x, y)] = line.points[..]
+            && x.is_nan()
+        {
+            line.points = vec![(low, y), (high, y)];
+        }
     }
 }
 

@@ -1,0 +1,70 @@
+//! What the tests of the command line share: calling it, and data to call it on.
+#![allow(dead_code)] // Not every test file uses everything.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+/// Calls the program.
+pub fn loranpac(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_loranpac")).args(arguments).output().unwrap()
+}
+
+/// What it printed, if it succeeded.
+pub fn stdout(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// A refused command: its message, on standard error, with nothing on standard output.
+#[track_caller]
+pub fn refused(arguments: &[&str], words: &[&str]) {
+    let output = loranpac(arguments);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && output.stdout.is_empty(), "{message}");
+    assert!(words.iter().all(|word| message.contains(word)), "{message}");
+    assert!(!message.contains("panicked"), "{message}");
+}
+
+/// An array in npy format.
+pub fn npy(path: &Path, descr: &str, shape: &str, data: Vec<u8>) {
+    let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
+    header += &" ".repeat(63 - (10 + header.len()) % 64);
+    header.push('\n');
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend((header.len() as u16).to_le_bytes());
+    file.extend(header.as_bytes());
+    file.extend(data);
+    std::fs::write(path, file).unwrap();
+}
+
+/// A folder with six well separated classes in five dimensions: 12 training and 4 test samples of each.
+pub fn data() -> TempDir {
+    let folder = TempDir::new().unwrap();
+    for (half, each) in [("train", 12i64), ("test", 4)] {
+        let rows = 6 * each;
+        let value = |row: i64, column: i64| {
+            let class = row % 6;
+            let noise = ((row * 7919 + column * 104_729 + each) % 1000) as f32 / 1000.0 - 0.5;
+            let centre = if column == class % 5 {
+                3.0
+            } else if class == 5 {
+                -1.0
+            } else {
+                0.0
+            };
+            centre + 0.4 * noise
+        };
+        let x = (0..rows).flat_map(|r| (0..5).flat_map(move |c| value(r, c).to_le_bytes())).collect();
+        npy(&folder.path().join(format!("x_{half}.npy")), "<f4", &format!("({rows}, 5)"), x);
+        let y = (0..rows).flat_map(|r| (r % 6 + 10).to_le_bytes()).collect();
+        npy(&folder.path().join(format!("y_{half}.npy")), "<i8", &format!("({rows},)"), y);
+    }
+    folder
+}
+
+/// What it printed, as JSON.
+pub fn json(arguments: &[&str]) -> serde_json::Value {
+    serde_json::from_str(&stdout(&loranpac(arguments))).unwrap()
+}
