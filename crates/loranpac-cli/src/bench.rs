@@ -10,10 +10,15 @@ use loranpac_eval::Error;
 use loranpac_eval::page::Report;
 use loranpac_eval::pilot;
 use loranpac_eval::recipe::{self, RECIPES, Recipe, Scale};
-use loranpac_eval::sweep::{self, Event, Source, Store, Sweep};
+use loranpac_eval::run::SCHEMA;
+use loranpac_eval::sweep::{self, Event, Record, Source, Store, Sweep};
+use serde_json::json;
 
 use crate::progress::SweepBar;
 use crate::{table, threads};
+
+/// What a shell expects of a program that Ctrl-C has ended.
+const INTERRUPTED: i32 = 130;
 
 /// Options of `bench`.
 #[derive(clap::Args)]
@@ -48,6 +53,9 @@ pub struct Args {
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    /// Also write all runs as JSON to a file, or to standard output with -
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
     /// Print only where the report is
     #[arg(long, short)]
     quiet: bool,
@@ -84,7 +92,9 @@ pub fn main(args: Args) -> Result<()> {
     let records = match pool.install(|| sweep.run(&mut watch)) {
         Err(Error::Interrupted) => {
             drop(bar);
-            bail!("interrupted; finished runs are in {}, the same command goes on from there", args.out.display());
+            let place = args.out.display();
+            eprintln!("interrupted; finished runs are in {place}, the same command goes on from there");
+            std::process::exit(INTERRUPTED);
         }
         other => other?,
     };
@@ -92,6 +102,15 @@ pub fn main(args: Args) -> Result<()> {
     let folder = args.out.join(&recipe.name);
     let command: Vec<String> = std::env::args().skip(1).collect();
     Report::new(&recipe, &records, &notes, &format!("loranpac {}", command.join(" "))).write(&folder)?;
+    if let Some(path) = &args.json {
+        let runs: Vec<_> = records.iter().map(|record| with_data(record)).collect::<Result<_, _>>()?;
+        let text = serde_json::to_string_pretty(&json!({ "schema": SCHEMA, "runs": runs }))? + "\n";
+        if path.as_os_str() == "-" {
+            print!("{text}");
+            return Ok(());
+        }
+        sweep::write_atomically(path, text.as_bytes())?;
+    }
     if !args.quiet {
         for filled in recipe.tables.iter().map(|table| table.fill(&records)) {
             println!("{}\n\n{}", filled.title, table::filled(&filled));
@@ -99,6 +118,13 @@ pub fn main(args: Args) -> Result<()> {
     }
     println!("{} runs, report: {}", records.len(), folder.join("report.html").display());
     Ok(())
+}
+
+/// A run as `loranpac run --json` writes it, with the data that it was made on.
+fn with_data(record: &Record) -> Result<serde_json::Value, serde_json::Error> {
+    let mut run = serde_json::to_value(&record.run)?;
+    run["data"] = serde_json::to_value(&record.data)?;
+    Ok(run)
 }
 
 fn list() -> Result<()> {
@@ -167,7 +193,7 @@ fn on_interrupt() -> Result<Arc<AtomicBool>> {
     let flag = stop.clone();
     ctrlc::set_handler(move || {
         if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
+            std::process::exit(INTERRUPTED);
         }
         eprintln!("\nstopping after this task; Ctrl-C again stops at once");
     })

@@ -32,6 +32,9 @@ fn a_smoke_test_needs_nothing_but_the_program() {
     let errors = String::from_utf8(again.stderr.clone()).unwrap();
     assert!(!errors.contains("loranpac run"), "nothing is run again: {errors}");
     assert_eq!(stdout(&again), text);
+    let result = json(&["bench", "cil-vit", "--quick", "--out", folder, "--json", "-"]);
+    assert_eq!(result["runs"].as_array().unwrap().len(), 14);
+    assert_eq!((&result["schema"], &result["runs"][0]["data"]["file"]), (&1.into(), &"digits".into()));
 }
 
 /// A folder of feature files with one data set in it.
@@ -145,9 +148,10 @@ fn a_killed_or_interrupted_sweep_goes_on_where_it_was() {
             }
             Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
             let ended = child.wait_with_output().unwrap();
-            if signal == "-INT" && !ended.status.success() && after > 0 {
+            if signal == "-INT" && after > 0 && !ended.status.success() {
                 let message = String::from_utf8(ended.stderr).unwrap();
                 assert!(message.contains("the same command goes on"), "{message}");
+                assert_eq!(ended.status.code(), Some(130));
             }
             assert!(run(out.path()).status.success());
             assert_eq!(finished(out.path()), expected, "{signal} after {after} runs");

@@ -11,6 +11,7 @@ use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
 use faer::linalg::triangular_solve::solve_upper_triangular_in_place;
 use faer::prelude::{ReborrowMut, Solve};
 use faer::{Accum, Mat, MatMut, MatRef, Side};
+use rayon::prelude::*;
 
 use crate::error::Error;
 use crate::linalg::{cholesky_lower, mirror_upper, par};
@@ -89,6 +90,8 @@ impl Gram {
         self.store = Vec::new(); // What was there goes before the new square comes.
         self.stride = values.len().div_ceil(STEP) * STEP;
         self.store = vec![0.0; self.stride * self.stride];
+        // Memory that is read before it is written is mapped twice, page by page: 1.5 s for 800 MB.
+        self.store.par_chunks_mut(1 << 20).for_each(|chunk| chunk.fill(0.0));
         self.diagonal = values.to_vec();
     }
 
