@@ -11,6 +11,7 @@ use loranpac_eval::page::Report;
 use loranpac_eval::pilot;
 use loranpac_eval::recipe::{self, RECIPES, Recipe, Scale};
 use loranpac_eval::run::SCHEMA;
+use loranpac_eval::spec::quote;
 use loranpac_eval::sweep::{self, Event, Record, Source, Store, Sweep};
 use serde_json::json;
 
@@ -35,8 +36,8 @@ pub struct Args {
     /// Folder of feature files: NAME.npz or NAME-ENCODER.npz (or .safetensors, or folders of .npy)
     #[arg(long, value_name = "DIR")]
     features: Option<PathBuf>,
-    /// Where reports go, and finished runs, which are not run again [default: bench]
-    #[arg(long, value_name = "DIR", default_value = "bench", hide_default_value = true)]
+    /// Where reports go, and finished runs, which are not run again
+    #[arg(long, value_name = "DIR", default_value = "loranpac-bench")]
     out: PathBuf,
     /// Use these data sets instead of the recipe's, separated by commas; all for every file in the folder
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
@@ -72,6 +73,7 @@ pub fn main(args: Args) -> Result<()> {
     let mut scale = if args.quick { Scale::QUICK } else { Scale::default() };
     scale.max_width = args.max_width;
     scale.per_class = args.per_class.or(scale.per_class);
+    notes.extend(scale.words());
     if args.max_width == Some(0) || args.per_class == Some(0) {
         bail!("--max-width and --per-class must be at least 1");
     }
@@ -79,7 +81,7 @@ pub fn main(args: Args) -> Result<()> {
     let store = Store::open(args.out.join("runs"))?;
     let sweep = Sweep { recipe: &recipe, sources: &sources, scale, store: &store, threads };
     let stop = on_interrupt()?;
-    let bar = SweepBar::new(sweep.len()?, args.quiet);
+    let bar = SweepBar::new(sweep.count()?, args.quiet);
     notes.iter().for_each(|note| bar.note(note));
     let mut watch = |event: Event<'_>| {
         if let Event::Note(text) = &event {
@@ -99,8 +101,11 @@ pub fn main(args: Args) -> Result<()> {
         other => other?,
     };
     drop(bar);
-    let folder = args.out.join(&recipe.name);
-    let command: Vec<String> = std::env::args().skip(1).collect();
+    if records.is_empty() {
+        bail!("nothing could be run: {}", notes.join("; "));
+    }
+    let folder = args.out.join(if args.quick { format!("{}-quick", recipe.name) } else { recipe.name.clone() });
+    let command: Vec<String> = std::env::args().skip(1).map(|word| quote(&word)).collect();
     Report::new(&recipe, &records, &notes, &format!("loranpac {}", command.join(" "))).write(&folder)?;
     if let Some(path) = &args.json {
         let runs: Vec<_> = records.iter().map(|record| with_data(record)).collect::<Result<_, _>>()?;
@@ -150,7 +155,9 @@ fn find_recipe(name: &str) -> Result<(Recipe, Vec<String>)> {
             let note = || vec![format!("keys of {name} that mean nothing here: {}", unknown.join(", "))];
             Ok((recipe, if unknown.is_empty() { Vec::new() } else { note() }))
         }
-        _ => bail!("there is no recipe {name:?}; loranpac bench --list shows those that there are, or give a .toml file"),
+        _ => {
+            bail!("there is no recipe {name:?}; loranpac bench --list shows those that there are, or give a .toml file")
+        }
     }
 }
 
@@ -163,7 +170,8 @@ fn sources(args: &Args, recipe: &Recipe) -> Result<(Vec<Source>, Vec<String>)> {
         bail!("--features DIR is needed: a folder of feature files (or --quick for a smoke test on the digits)");
     };
     let files = sweep::feature_files(folder)?;
-    let names = || files.iter().filter_map(|f| f.file_stem()).map(|f| f.to_string_lossy()).collect::<Vec<_>>().join(", ");
+    let names =
+        || files.iter().filter_map(|f| f.file_stem()).map(|f| f.to_string_lossy()).collect::<Vec<_>>().join(", ");
     if args.data.iter().any(|name| name == "all") {
         if files.is_empty() {
             bail!("{} has no feature files", folder.display());
@@ -171,6 +179,9 @@ fn sources(args: &Args, recipe: &Recipe) -> Result<(Vec<Source>, Vec<String>)> {
         return Ok((sweep::all(&files), Vec::new()));
     }
     let wanted = if args.data.is_empty() { &recipe.data } else { &args.data };
+    if wanted.is_empty() {
+        bail!("{} names no data; say which with --data, or --data all", recipe.name);
+    }
     let (sources, missing) = sweep::find(&files, wanted, recipe.backbone.as_deref());
     if sources.is_empty() {
         let found = if files.is_empty() { "nothing that we can read".to_owned() } else { names() };

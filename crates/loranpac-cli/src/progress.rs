@@ -85,7 +85,7 @@ impl SweepBar {
             Event::Done { before: true, .. } => {}
             Event::Done { record, .. } => {
                 let accuracy = record.run.final_accuracy.map_or(String::new(), |a| format!("  {a:.2}%"));
-                self.say(&format!("{}{accuracy}", record.run.config.spec.command(record.data.title())));
+                self.say(&format!("{}{accuracy}", record.run.config.spec.command(&record.data.path)));
             }
             Event::Note(text) => self.note(&text),
         }

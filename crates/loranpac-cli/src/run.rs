@@ -11,6 +11,7 @@ use loranpac::memory::human_bytes;
 use loranpac::registry::{self, Input, METHODS, Method};
 use loranpac::{Schedule, Truncation};
 use loranpac_eval::Dataset;
+use loranpac_eval::embedded;
 use loranpac_eval::formats;
 use loranpac_eval::plan::{Given, Maps};
 use loranpac_eval::report::{self, MethodSummary, mean_and_spread};
@@ -30,7 +31,7 @@ use crate::{table, threads};
     group = ArgGroup::new("cap").args(["max_rank", "memory"]),
 )]
 pub struct Args {
-    /// Feature file (.npz, .safetensors, or a folder of .npy) with x_train, y_train, x_test, y_test
+    /// Feature file (.npz, .safetensors, or a folder of .npy) with x_train, y_train, x_test, y_test; digits for those inside
     #[arg(long, value_name = "FILE", help_heading = "Data")]
     data: PathBuf,
     /// Use the first N training samples of each class, in file order
@@ -93,7 +94,7 @@ pub struct Args {
     /// Class order, as NumPy's legacy generator shuffles for this seed; several, separated by commas, for several runs
     #[arg(long, value_delimiter = ',', default_value = "1993", value_name = "S", help_heading = "Protocol")]
     seed: Vec<u32>,
-    /// Class order from a file, one label per line, or sorted
+    /// Class order: a file with one label per line, a list separated by commas, or sorted
     #[arg(long, value_name = "FILE", conflicts_with = "seed", help_heading = "Protocol")]
     order: Option<PathBuf>,
     /// Form and evaluate the classifier after every task, or at the end
@@ -227,7 +228,8 @@ fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
         ScenarioArg::Domain => Scenario::Domain,
         ScenarioArg::Joint => Scenario::Joint,
     };
-    let mut dataset = Dataset::open(&args.data)?;
+    let embedded = args.data.as_os_str() == "digits" && !args.data.exists();
+    let mut dataset = if embedded { embedded::digits() } else { Dataset::open(&args.data)? };
     if let Some(count) = args.per_class {
         dataset.limit_per_class(count);
     }
@@ -362,8 +364,14 @@ fn orders(args: &Args) -> Result<Vec<(u32, Option<Order>)>> {
     if path.as_os_str() == "sorted" {
         return Ok(vec![(0, Some(Order::Sorted))]);
     }
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let labels = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
+    let listed = path.to_str().filter(|text| text.contains(',') && !path.exists());
+    let labels = match listed {
+        Some(list) => list.split(',').map(str::to_owned).collect(),
+        None => {
+            let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+            text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
+        }
+    };
     Ok(vec![(0, Some(Order::Labels(labels)))])
 }
 

@@ -26,7 +26,7 @@ fn a_smoke_test_needs_nothing_but_the_program() {
     let text = stdout(&loranpac(&["bench", "cil-vit", "--quick", "--out", folder]));
     assert!(text.contains("Final accuracy, %") && text.contains("loranpac-soft"), "{text}");
     for file in ["report.html", "report.md", "table-1.csv", "runs.csv"] {
-        assert!(out.path().join("cil-vit").join(file).is_file(), "{file}");
+        assert!(out.path().join("cil-vit-quick").join(file).is_file(), "{file}");
     }
     let again = loranpac(&["bench", "cil-vit", "--quick", "--out", folder]);
     let errors = String::from_utf8(again.stderr.clone()).unwrap();
@@ -67,8 +67,8 @@ fn recipes_and_data_of_ones_own() {
     assert!(text.contains("8 runs"), "{text}");
     // What the report says about a run repeats it.
     let html = std::fs::read_to_string(out.path().join("mine/report.html")).unwrap();
-    let start = html.find("loranpac run --data mine-encoder --method loranpac ").unwrap();
-    let command = html[start..].split('<').next().unwrap().replace("mine-encoder", &format!("{}/mine-encoder", paths[1]));
+    let start = html.find(&format!("loranpac run --data {}/mine-encoder --method loranpac ", paths[1])).unwrap();
+    let command = html[start..].split('<').next().unwrap();
     let words: Vec<&str> = command.split(' ').skip(1).chain(["--json", "-"]).collect();
     let repeated = &json(&words)["runs"][0];
     let kept = std::fs::read_dir(out.path().join("runs")).unwrap().map(|file| {
@@ -91,6 +91,28 @@ fn a_pilot_configuration_is_followed_and_strange_keys_are_named() {
     assert!(notes.contains("mean nothing here: prefix"), "{notes}");
     assert!(notes.contains("--truncate 0.25 --width 300 --inc 2 --order sorted"), "{notes}");
     assert!(stdout(&output).contains("as PILOT logs it"));
+}
+
+#[test]
+fn a_class_order_of_ones_own_is_in_the_command_and_broken_files_are_skipped() {
+    let (features, out) = (features(), TempDir::new().unwrap());
+    std::fs::write(features.path().join("mine-broken.npz"), "not a zip file").unwrap();
+    let recipe = features.path().join("mine.toml");
+    let text = "title = \"Mine\"\n[[runs]]\nmethod = \"simplecil\"\ninc = 2\norder = [15, 14, 13, 12, 11, 10]\n";
+    std::fs::write(&recipe, text).unwrap();
+    let paths = [recipe.to_str().unwrap(), features.path().to_str().unwrap(), out.path().to_str().unwrap()];
+    refused(&["bench", paths[0], "--features", paths[1], "--out", paths[2]], &["names no data", "--data all"]);
+    let output = loranpac(&["bench", paths[0], "--features", paths[1], "--data", "all", "--out", paths[2]]);
+    let notes = String::from_utf8(output.stderr.clone()).unwrap();
+    assert!(notes.contains("--order 15,14,13,12,11,10"), "{notes}");
+    assert!(notes.contains("skipped") && notes.contains("mine-broken.npz"), "{notes}");
+    assert!(stdout(&output).contains("1 runs"));
+    let order =
+        json(&["run", "--data", &format!("{}/mine-encoder", paths[1]), "--order", "15,14,13,12,11,10", "--json", "-"]);
+    assert!(order["runs"][0]["seed"].is_null());
+    std::fs::remove_dir_all(features.path().join("mine-encoder")).unwrap();
+    let broken = ["bench", paths[0], "--features", paths[1], "--data", "all", "--out", paths[2]];
+    refused(&broken, &["nothing could be run", "mine-broken.npz"]);
 }
 
 #[test]
@@ -127,7 +149,10 @@ fn a_killed_or_interrupted_sweep_goes_on_where_it_was() {
     let whole = TempDir::new().unwrap();
     let arguments = |out: &Path| {
         let out = out.to_str().unwrap().to_owned();
-        ["bench", "accuracy-matrices", "--quick", "-q", "--threads", "1", "--out"].map(str::to_owned).into_iter().chain([out])
+        ["bench", "accuracy-matrices", "--quick", "-q", "--threads", "1", "--out"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain([out])
     };
     let run = |out: &Path| Command::new(env!("CARGO_BIN_EXE_loranpac")).args(arguments(out)).output().unwrap();
     assert!(run(whole.path()).status.success());

@@ -88,16 +88,17 @@ fn the_report_works_in_a_browser() {
     std::fs::write(&recipe, text).unwrap();
     let folder = out.path().to_str().unwrap();
     stdout(&loranpac(&["bench", recipe.to_str().unwrap(), "--quick", "--out", folder]));
-    let report = out.path().join("visit/report.html");
+    let report = out.path().join("visit-quick/report.html");
     let html = std::fs::read_to_string(&report).unwrap();
     let html = html.replacen("<head>", &format!("<head>{WATCH}"), 1);
     let html = html.replacen("</body>", &format!("<script>{VISIT}</script></body>"), 1);
-    let page = out.path().join("visit/test.html");
+    let page = out.path().join("visit-quick/test.html");
     std::fs::write(&page, html).unwrap();
     let (document, log) = visit(browser, &page, &out.path().join("profile"));
     assert!(!log.contains("CONSOLE"), "{log}");
     let found = document.split("FOUND").nth(1).and_then(|rest| rest.split("END").next());
-    let found = found.unwrap_or_else(|| panic!("the visit did not end: {log}\n{}", &document[..document.len().min(2000)]));
+    let found =
+        found.unwrap_or_else(|| panic!("the visit did not end: {log}\n{}", &document[..document.len().min(2000)]));
     let found = found.replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">");
     let found: serde_json::Value = serde_json::from_str(&found).unwrap();
 

@@ -91,11 +91,8 @@ impl Scale {
         if self.zero && value == 0.0 {
             return Some(0.0);
         }
-        let (value, low, high) = if self.log {
-            (value.log10(), self.low.log10(), self.high.log10())
-        } else {
-            (value, self.low, self.high)
-        };
+        let (value, low, high) =
+            if self.log { (value.log10(), self.low.log10(), self.high.log10()) } else { (value, self.low, self.high) };
         value.is_finite().then(|| (value - low) / (high - low))
     }
 }
@@ -185,8 +182,8 @@ pub fn lines(title: &str, x_label: &str, y_label: &str, log: Log, lines: &[Line]
             "<text class=\"end\" x=\"{}\" y=\"{:.1}\">{} {}</text></g>",
             LEFT + PLOT_WIDTH + 10.0,
             place + 4.5,
-            escape(&line.name),
-            short(last)
+            short(last),
+            escape(&line.name)
         );
     }
     svg + "</svg>\n"

@@ -84,9 +84,11 @@ function cell(tag, text, value) {
 
 function compare() {
   const [left, right, measure] = ["left", "right", "measure"].map(id => document.getElementById(id).value);
-  const digits = measure === "seconds" ? 1 : 2, pairs = [];
+  const digits = measure === "seconds" || measure === "mib" ? 1 : 2, pairs = [];
+  // A joint classifier is the same whatever the tasks and their order.
+  const same = (a, b) => a.stream === "joint" || b.stream === "joint" || a.stream === b.stream && a.seed === b.seed;
   for (const a of runs.filter(run => run.name === left)) {
-    const b = runs.find(run => run.name === right && run.data === a.data && run.stream === a.stream && run.seed === a.seed);
+    const b = runs.find(run => run.name === right && run.data === a.data && same(a, run));
     if (b && a[measure] !== null && b[measure] !== null) pairs.push([a, a[measure], b[measure]]);
   }
   const table = document.getElementById("pairs");
@@ -124,4 +126,9 @@ if (names.length < 2) {
   ["left", "right", "measure"].forEach(id => document.getElementById(id).addEventListener("change", compare));
   compare();
 }
-addEventListener("hashchange", () => { const run = document.querySelector(location.hash); if (run) run.open = true; });
+function open_run() {
+  const run = document.getElementById(location.hash.slice(1));
+  if (run && run.tagName === "DETAILS") run.open = true;
+}
+addEventListener("hashchange", open_run);
+open_run();

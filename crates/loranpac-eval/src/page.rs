@@ -41,6 +41,7 @@ impl<'a> Report<'a> {
     /// Writes `report.html`, `report.md`, `table-N.csv` and `figure-N-M.svg` into a folder.
     pub fn write(&self, folder: &Path) -> Result<(), Error> {
         std::fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
+        forget_old(folder)?;
         let put = |name: String, text: String| write_atomically(&folder.join(name), text.as_bytes());
         for (n, table) in self.tables.iter().enumerate() {
             put(format!("table-{}.csv", n + 1), csv(table))?;
@@ -66,6 +67,9 @@ impl<'a> Report<'a> {
         if let Some(paper) = paper {
             let _ = writeln!(text, "The paper's {paper}. {about}\n");
         }
+        if paper.is_none() && !about.is_empty() {
+            let _ = writeln!(text, "{about}\n");
+        }
         let _ = writeln!(text, "    {}\n", self.command);
         for note in self.notes {
             let _ = writeln!(text, "- {note}");
@@ -84,8 +88,8 @@ impl<'a> Report<'a> {
                         Some(d) => format!("{} (paper {}, {d:+.2})", cell.text(table.value), cell.paper_text()),
                     },
                 };
-                let cells: Vec<String> = cells.iter().map(cell).collect();
-                let _ = writeln!(text, "| {} | {} |", labels.join(" | "), cells.join(" | "));
+                let cells = labels.iter().cloned().chain(cells.iter().map(cell)).map(|cell| cell.replace('|', "\\|"));
+                let _ = writeln!(text, "| {} |", cells.collect::<Vec<_>>().join(" | "));
             }
         }
         for (n, (title, panels)) in self.figures.iter().enumerate() {
@@ -95,7 +99,8 @@ impl<'a> Report<'a> {
                 let _ = writeln!(text, "![{title}: {name}](figure-{}-{}.svg)", n + 1, m + 1);
             }
         }
-        let _ = writeln!(text, "\n## All runs\n\n| {} |\n|{}", RUN_COLUMNS.join(" | "), "---|".repeat(RUN_COLUMNS.len()));
+        let _ =
+            writeln!(text, "\n## All runs\n\n| {} |\n|{}", RUN_COLUMNS.join(" | "), "---|".repeat(RUN_COLUMNS.len()));
         for record in self.records {
             let _ = writeln!(text, "| {} |", self.run_row(record).join(" | "));
         }
@@ -129,14 +134,14 @@ impl<'a> Report<'a> {
         for record in self.records {
             let mut row = self.run_row(record);
             *row.last_mut().unwrap_or(&mut String::new()) = record.run.state_bytes.to_string();
-            row.push(record.run.config.spec.command(record.data.title()));
+            row.push(record.run.config.spec.command(&record.data.path));
             let _ = writeln!(text, "{}", row.iter().map(|cell| quoted(cell)).collect::<Vec<_>>().join(","));
         }
         text
     }
 
     fn html(&self) -> String {
-        let Recipe { title, paper, about, name, .. } = self.recipe;
+        let Recipe { title, paper, about, .. } = self.recipe;
         let mut body = format!("<header><h1>{}</h1>\n", escape(title));
         if let Some(paper) = paper {
             let _ = writeln!(body, "<p class=\"paper\">The paper's {}.</p>", escape(paper));
@@ -155,8 +160,8 @@ impl<'a> Report<'a> {
         body.push_str(COMPARISON);
         body.push_str(&self.html_runs());
         let data: Vec<_> = self.records.iter().map(|record| self.slim(record)).collect();
-        // "</" must not end the script element.
-        let data = json!({ "recipe": name, "runs": data }).to_string().replace("</", "<\\/");
+        // Nothing in the data may end or begin an element.
+        let data = json!({ "runs": data }).to_string().replace('<', "\\u003c");
         format!(
             "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{}</title>\n\
@@ -180,7 +185,7 @@ impl<'a> Report<'a> {
             "final": run.final_accuracy,
             "total": run.total_accuracy,
             "seconds": Metric::Seconds.of(run),
-            "bytes": run.state_bytes,
+            "mib": Metric::Memory.of(run),
         })
     }
 
@@ -202,7 +207,7 @@ impl<'a> Report<'a> {
             };
             let _ = writeln!(rows, "<tr>{}</tr>", cells.iter().enumerate().map(cell).collect::<String>());
             let config = serde_json::to_string_pretty(&record.run.config).unwrap_or_default();
-            let command = record.run.config.spec.command(record.data.title());
+            let command = record.run.config.spec.command(&record.data.path);
             let _ = writeln!(
                 details,
                 "<details id=\"run-{n}\"><summary>{}, {}, {}</summary><pre>{}</pre><pre>{}</pre></details>",
@@ -221,15 +226,30 @@ impl<'a> Report<'a> {
     }
 }
 
-const RUN_COLUMNS: [&str; 11] = [
-    "data", "run", "tasks", "seed", "final %", "total %", "forgetting", "learn s", "weights s", "eval s", "model",
-];
+const RUN_COLUMNS: [&str; 11] =
+    ["data", "run", "tasks", "seed", "final %", "total %", "forgetting", "learn s", "weights s", "eval s", "model"];
 
 const COMPARISON: &str = "<section id=\"compare\"><h2>Two against each other</h2>\n\
     <p><select id=\"left\" aria-label=\"first\"></select> against <select id=\"right\" aria-label=\"second\"></select>, \
     by <select id=\"measure\" aria-label=\"measure\"><option value=\"final\">final accuracy</option>\
-    <option value=\"total\">total accuracy</option><option value=\"seconds\">seconds</option></select></p>\n\
+    <option value=\"total\">total accuracy</option><option value=\"seconds\">seconds</option>\
+    <option value=\"mib\">model, MiB</option></select></p>\n\
     <p id=\"verdict\"></p><div class=\"scroll\"><table class=\"sortable\" id=\"pairs\"></table></div></section>\n";
+
+/// Removes the tables and figures of a report that was here before: the new one may have fewer.
+fn forget_old(folder: &Path) -> Result<(), Error> {
+    let unreadable = |source| Error::Read { path: folder.to_owned(), source };
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let ours = (name.starts_with("figure-") && name.ends_with(".svg"))
+            || (name.starts_with("table-") && name.ends_with(".csv"));
+        if ours {
+            std::fs::remove_file(&path).map_err(|source| Error::Write { path, source })?;
+        }
+    }
+    Ok(())
+}
 
 /// Axes on which the runs differ, besides data set, division into tasks and seed.
 fn varying(records: &[Record]) -> Vec<Axis> {
@@ -237,12 +257,23 @@ fn varying(records: &[Record]) -> Vec<Axis> {
     let mut settings: Vec<Axis> = settings.map(|name| Axis::Setting(name.clone())).collect();
     settings.sort();
     settings.dedup();
-    let fixed = [Axis::Lift, Axis::Width, Axis::Truncate, Axis::Schedule, Axis::MaxRank, Axis::PerClass];
+    let fixed = [
+        Axis::Lift,
+        Axis::Width,
+        Axis::Truncate,
+        Axis::Schedule,
+        Axis::MaxRank,
+        Axis::PerClass,
+        Axis::LiftSeed,
+        Axis::Gamma,
+    ];
     let differs = |axis: &Axis| {
-        // A property that only tells methods apart says nothing that their names do not.
-        let places: Vec<(&str, String)> =
-            records.iter().map(|r| (r.run.method.as_str(), axis.place(r).text)).collect();
-        places.iter().any(|(method, place)| places.iter().any(|(m, p)| m == method && p != place))
+        // What only tells methods or data sets apart says nothing that their names do not.
+        let places: Vec<((&str, &str), String)> = records
+            .iter()
+            .map(|record| ((record.run.method.as_str(), record.data.file.as_str()), axis.place(record).text))
+            .collect();
+        places.iter().any(|(run, place)| places.iter().any(|(other, p)| other == run && p != place))
     };
     std::iter::once(Axis::Method).chain(fixed.into_iter().chain(settings).filter(differs)).collect()
 }

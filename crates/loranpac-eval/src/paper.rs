@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use loranpac::Truncation;
 use loranpac::registry;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::spec::Spec;
 use crate::stream::Scenario;
@@ -104,16 +104,20 @@ impl Entry {
     pub fn same_stream(&self, record: &Record) -> bool {
         let data = record.data.key == self.data && record.data.backbone == self.backbone;
         let spec = &record.run.config.spec;
+        let sets = data_sets();
+        let Some(set) = sets.get(&self.data) else { return false };
         let tasks = match spec.scenario {
             Scenario::Class { base, increment } => {
-                self.inc == Some(increment) && self.base.is_none_or(|theirs| theirs == base)
+                // B-10 Inc-10 has no base to speak of.
+                let same = |theirs: usize| theirs == base || (base == 0 && theirs == increment);
+                self.inc == Some(increment) && self.base.is_none_or(same)
             }
-            Scenario::Domain | Scenario::Joint => self.inc.is_none(),
+            Scenario::Domain => self.inc.is_none() && set.scenario == "domain",
+            Scenario::Joint => self.inc.is_none() && set.scenario == "class",
         };
         let facts = &record.run.dataset;
-        let whole = spec.per_class.is_none()
-            && data_sets().get(&self.data).is_some_and(|set| set.differs(facts.train, facts.test, facts.classes).is_none());
-        data && tasks && whole
+        let whole = spec.per_class.is_none() && set.differs(facts.train, facts.test, facts.classes).is_none();
+        data && tasks && whole && spec.order.is_none()
     }
 
     /// Whether a run is what this number is of.
@@ -130,20 +134,21 @@ impl Entry {
     }
 
     fn same_setting(&self, spec: &Spec) -> bool {
+        let usual = Spec::new(&spec.method).normalised().is_ok_and(|plain| plain.lift == spec.lift);
         match self.setting.split_once('=') {
-            None => spec.settings.is_empty(),
-            Some(("lift", lift)) => spec.lift == lift,
-            Some(("rate", "best")) => spec.settings.is_empty(),
+            None | Some(("rate", "best")) => usual && spec.settings.is_empty(),
+            Some(("lift", lift)) => spec.lift == lift && spec.settings.is_empty(),
             Some((name, value)) => {
                 let number = |text: &str| text.parse::<f64>().ok();
-                spec.settings.get(name).is_some_and(|ours| number(ours) == number(value))
+                let same = spec.settings.get(name).is_some_and(|ours| number(ours) == number(value));
+                same && usual && spec.settings.len() == 1
             }
         }
     }
 }
 
 /// One of the paper's data sets.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataSet {
     /// The paper's name.

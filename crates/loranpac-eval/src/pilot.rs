@@ -7,11 +7,11 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::recipe::{Choices, Many, Recipe, Setting};
+use crate::recipe::{Choices, Many, Recipe, ScenarioName, Setting};
 use crate::view::{Axis, Metric, Table};
 
 /// PILOT's names of data sets that differ from ours.
-const DATA: [(&str, &str); 9] = [
+const DATA: [(&str, &str); 8] = [
     ("cifar224", "cifar100"),
     ("cifar100_vit", "cifar100"),
     ("imagenetr", "imagenet-r"),
@@ -19,9 +19,20 @@ const DATA: [(&str, &str); 9] = [
     ("cub", "cub200"),
     ("cars", "stanfordcars"),
     ("omni", "omnibenchmark"),
-    ("core50_s3", "core50"),
     ("cddb", "cddb-hard"),
 ];
+
+/// Names of methods in configurations that differ from ours: LoRanPAC's own have this one.
+const METHODS: [(&str, &str); 1] = [("tsvd", "loranpac")];
+
+/// PILOT's names of encoders, and timm's, after which feature files are called.
+const ENCODERS: [(&str, &str); 2] =
+    [("vit_b16_224_in21k", "vit_base_patch16_224_in21k"), ("vit_b16_224", "vit_base_patch16_224")];
+
+/// Ours for one of theirs, or theirs.
+fn translate<'a>(names: &'a [(&str, &str)], theirs: &'a str) -> &'a str {
+    names.iter().find(|(name, _)| *name == theirs).map_or(theirs, |(_, ours)| ours)
+}
 
 /// Reads a configuration: the recipe, and the keys that mean nothing here.
 pub fn open(path: &Path) -> Result<(Recipe, Vec<String>), Error> {
@@ -37,7 +48,7 @@ pub fn parse(name: &str, text: &str) -> Result<(Recipe, Vec<String>), Error> {
     let Value::Object(keys) = value else { return Err(refuse("an object with keys is expected".to_owned())) };
     let mut choices = Choices::default();
     let (mut data, mut backbone, mut unknown) = (None, None, Vec::new());
-    let mut shuffle = true;
+    let (mut shuffle, mut search) = (true, false);
     for (key, value) in &keys {
         let wrong = |expected: &str| refuse(format!("{key}: {value} is not {expected}"));
         let count = || value.as_u64().map(|n| n as usize).ok_or_else(|| wrong("a whole number"));
@@ -63,27 +74,39 @@ pub fn parse(name: &str, text: &str) -> Result<(Recipe, Vec<String>), Error> {
                 choices.truncate = Some(Many::One(if share >= 1.0 { share / 100.0 } else { share }));
             }
             "ridge" => drop(choices.set.insert("ridge".to_owned(), Many::One(Setting::Number(number()?)))),
+            "search_ridge" => search = value.as_bool().ok_or_else(|| wrong("true or false"))?,
             "model_name" => {
-                let name = word()?.to_lowercase();
+                let name = translate(&METHODS, &word()?.to_lowercase()).to_owned();
                 loranpac::registry::find(&name).map_err(|e| refuse(format!("{key}: {e}")))?;
                 choices.method = Some(Many::One(name));
             }
-            "dataset" => {
-                let theirs = word()?;
-                let ours = DATA.iter().find(|(name, _)| *name == theirs).map_or(theirs, |(_, ours)| ours);
-                data = Some(ours.to_owned());
+            "dataset" => data = Some(translate(&DATA, word()?).to_owned()),
+            "backbone_type" => {
+                let name = word()?.trim_start_matches("pretrained_");
+                backbone = Some(translate(&ENCODERS, name).to_owned());
             }
-            "backbone_type" => backbone = Some(word()?.trim_start_matches("pretrained_").to_owned()),
             _ => unknown.push(key.clone()),
         }
     }
     let need = |present: bool, key: &str| if present { Ok(()) } else { Err(refuse(format!("{key} is missing"))) };
     need(data.is_some(), "dataset")?;
-    need(choices.increment_is_given(), "increment")?;
+    need(choices.inc.is_some(), "increment")?;
     need(choices.method.is_some(), "model_name")?;
     // PILOT's first task takes init_cls classes; one as large as the others is no base.
     if let (Some(base), Some(Many::One(inc))) = (choices.base, &choices.inc) {
         choices.base = Some(if base == *inc { 0 } else { base });
+    }
+    let method = choices.method.as_ref().and_then(|m| m.values().first()).map(|name| loranpac::registry::find(name));
+    let knows_ridge = method.is_some_and(|method| method.is_ok_and(|method| method.knows("ridge")));
+    if search || !knows_ridge {
+        // Chosen anew at every task, or of no use to the method.
+        if choices.set.remove("ridge").is_some() {
+            unknown.push("ridge".to_owned());
+        }
+    }
+    let by_domain = |name: &String| crate::paper::data_sets().get(name).is_some_and(|set| set.scenario == "domain");
+    if data.as_ref().is_some_and(by_domain) {
+        choices.scenario = Some(ScenarioName::Domain);
     }
     if !shuffle {
         choices.order = Some(Many::One(Setting::Text("sorted".to_owned())));
@@ -116,12 +139,6 @@ pub fn parse(name: &str, text: &str) -> Result<(Recipe, Vec<String>), Error> {
     Ok((recipe, unknown))
 }
 
-impl Choices {
-    fn increment_is_given(&self) -> bool {
-        self.inc.is_some()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use loranpac::Truncation;
@@ -140,7 +157,8 @@ mod tests {
         }"#;
         let (recipe, unknown) = parse("exp", text).unwrap();
         assert_eq!(unknown, ["device", "memory_size", "prefix"]);
-        assert_eq!((recipe.data.as_slice(), recipe.backbone.as_deref()), (&["imagenet-a".to_owned()][..], Some("vit_b16_224")));
+        assert_eq!(recipe.data, ["imagenet-a"]);
+        assert_eq!(recipe.backbone.as_deref(), Some("vit_base_patch16_224"));
         let specs = recipe.specs("imagenet-a", &Scale::default()).unwrap();
         assert_eq!(specs.iter().map(|s| s.seed).collect::<Vec<_>>(), [1993, 1994]);
         let spec = &specs[0];
@@ -160,6 +178,21 @@ mod tests {
         let spec = &recipe.specs("vtab", &Scale::default()).unwrap()[0];
         assert_eq!(spec.scenario, Scenario::Class { base: 10, increment: 5 });
         assert_eq!((spec.width, &spec.order), (5000, &Some(Order::Sorted)));
+    }
+
+    #[test]
+    fn a_searched_ridge_is_not_fixed_and_domains_are_tasks() {
+        let text = r#"{"dataset": "core50", "init_cls": 50, "increment": 50, "model_name": "ranpac", "M": 5000,
+            "search_ridge": true, "ridge": 1000000, "seed": 7}"#;
+        let (recipe, unknown) = parse("exp", text).unwrap();
+        assert_eq!(unknown, ["ridge"]);
+        let spec = &recipe.specs("core50", &Scale::default()).unwrap()[0];
+        assert_eq!((spec.scenario, spec.settings.len()), (Scenario::Domain, 0));
+        let text = r#"{"dataset": "cub", "increment": 10, "model_name": "tsvd", "ridge": 3}"#;
+        let spec = parse("exp", text).unwrap().0.specs("cub200", &Scale::default()).unwrap().remove(0);
+        assert_eq!((spec.method.as_str(), spec.settings["ridge"].as_str()), ("loranpac", "3"));
+        let text = r#"{"dataset": "cub", "increment": 10, "model_name": "simplecil", "ridge": 3}"#;
+        assert_eq!(parse("exp", text).unwrap().1, ["ridge"]);
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use loranpac::StreamSizes;
 use loranpac::lift::{self, FeatureMap, LiftSpec, Rows};
 use loranpac::memory;
 use loranpac::registry::MethodOptions;
-use loranpac::StreamSizes;
 
 use crate::error::Error;
 use crate::run::LiftFacts;
@@ -41,13 +41,18 @@ impl Maps {
         Maps { keep, given, maps: Vec::new() }
     }
 
-    /// The map of a run on d features. Maps of another width or seed are dropped first: sweeps never hold two.
+    /// Drops all maps but that of a run: sweeps hold one at a time.
+    pub fn keep_only(&mut self, spec: &Spec, dim: usize) {
+        let wanted = key(spec, dim);
+        self.maps.retain(|(key, _)| *key == wanted);
+    }
+
+    /// The map of a run on d features.
     pub fn get(&mut self, spec: &Spec, dim: usize) -> Result<Arc<dyn FeatureMap>, Error> {
         let wanted = key(spec, dim);
         if let Some((_, map)) = self.maps.iter().find(|(key, _)| *key == wanted) {
             return Ok(map.clone());
         }
-        self.maps.retain(|((.., width, seed, _), _)| (*width, *seed) == (spec.width, spec.lift_seed) || *width == 0);
         let given = self.given.as_mut().filter(|given| given.lift == spec.lift);
         let projection = given.map(|given| std::mem::take(&mut given.values));
         let map = lift::build(&spec.lift, LiftSpec { projection, ..spec.lift_spec(dim, self.keep) })?;
@@ -85,12 +90,7 @@ impl Maps {
     /// Checks settings and memory of runs, given with the number of features that each works on, before any is taken.
     /// A budget in bytes chooses one cap for all, so that they can be compared: the smallest that it leaves to any of
     /// those that it matters to.
-    pub fn check(
-        &self,
-        runs: &mut [(Spec, usize)],
-        sizes: &StreamSizes,
-        budget: Option<usize>,
-    ) -> Result<(), Error> {
+    pub fn check(&self, runs: &mut [(Spec, usize)], sizes: &StreamSizes, budget: Option<usize>) -> Result<(), Error> {
         if let Some(budget) = budget {
             let mut cap = usize::MAX;
             for (spec, dim) in runs.iter() {

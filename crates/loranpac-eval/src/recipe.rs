@@ -79,6 +79,18 @@ pub struct Choices {
     pub spectrum: Option<When>,
 }
 
+impl Choices {
+    fn truncation(&self) -> Option<Many<Truncation>> {
+        let all = |rules: Vec<Truncation>| Some(Many::List(rules));
+        match (&self.truncate, &self.threshold, &self.rank) {
+            (Some(shares), ..) => all(shares.values().iter().map(|zeta| Truncation::Fraction(*zeta)).collect()),
+            (_, Some(limits), _) => all(limits.values().iter().map(|delta| Truncation::Threshold(*delta)).collect()),
+            (.., Some(ranks)) => all(ranks.values().iter().map(|k| Truncation::Rank(*k)).collect()),
+            _ => None,
+        }
+    }
+}
+
 /// How samples become tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -93,7 +105,7 @@ pub enum ScenarioName {
 
 /// One value or a list.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "neither a value that can stand here nor a list of them; docs/recipes.md has all names")]
 pub enum Many<T> {
     /// One.
     One(T),
@@ -150,17 +162,27 @@ pub struct Scale {
 
 impl Scale {
     /// Seconds instead of hours.
-    pub const QUICK: Scale = Scale {
-        divide_width: Some(200),
-        max_width: None,
-        per_class: Some(40),
-        one_seed: true,
-        divide_inc: Some(5),
-    };
+    pub const QUICK: Scale =
+        Scale { divide_width: Some(200), max_width: None, per_class: Some(40), one_seed: true, divide_inc: Some(5) };
+
+    /// What it changes, for people who read the report.
+    pub fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        if let Some(by) = self.divide_width {
+            words.push(format!("a smoke test: widths are divided by {by}, and there is one seed"));
+        }
+        if let Some(most) = self.max_width {
+            words.push(format!("widths above {most} were made {most}"));
+        }
+        if let Some(most) = self.per_class {
+            words.push(format!("at most {most} training samples per class were used"));
+        }
+        words
+    }
 
     fn apply(&self, spec: &mut Spec) {
-        let width = spec.width / self.divide_width.unwrap_or(1);
-        spec.width = width.min(self.max_width.unwrap_or(usize::MAX)).max(spec.width.min(20));
+        let narrow = (spec.width / self.divide_width.unwrap_or(1)).max(spec.width.min(20));
+        spec.width = narrow.min(self.max_width.unwrap_or(usize::MAX));
         spec.per_class = match (spec.per_class, self.per_class) {
             (Some(asked), Some(most)) => Some(asked.min(most)),
             (asked, most) => asked.or(most),
@@ -187,6 +209,14 @@ impl Recipe {
             return Err(refuse("there are no [[runs]]".to_owned()));
         }
         let specs = recipe.specs("", &Scale::default())?;
+        if specs.is_empty() {
+            return Err(refuse("an empty list leaves no runs".to_owned()));
+        }
+        if name == "runs" {
+            return Err(refuse(
+                "this name is taken by the folder of finished runs; call the file otherwise".to_owned(),
+            ));
+        }
         for table in &recipe.tables {
             table.check(&specs).map_err(&refuse)?;
         }
@@ -198,8 +228,7 @@ impl Recipe {
 
     /// Reads a recipe from a file.
     pub fn open(path: &Path) -> Result<Recipe, Error> {
-        let text =
-            std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
         let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
         Recipe::parse(&name, &text)
     }
@@ -208,21 +237,13 @@ impl Recipe {
     pub fn specs(&self, data: &str, scale: &Scale) -> Result<Vec<Spec>, Error> {
         let mut all: Vec<Spec> = Vec::new();
         for block in &self.runs {
-            let mut specs = vec![Spec { width: 0, ..Spec::new("loranpac") }];
             let layers = [Some(&self.defaults), Some(block), self.on.get(data)];
-            specs = Layers(layers.into_iter().flatten().collect()).cross(specs, scale.one_seed);
-            for mut spec in specs {
-                if spec.width == 0 {
-                    spec.width = Spec::new("").width;
-                }
+            let layers = Layers(layers.into_iter().flatten().collect());
+            for mut spec in layers.cross(vec![Spec::new("loranpac")], scale.one_seed) {
+                let refuse = |message: String| Error::Recipe { name: self.name.clone(), message };
+                check(&spec).map_err(refuse)?;
                 scale.apply(&mut spec);
-                let refuse = |e: Error| Error::Recipe { name: self.name.clone(), message: e.to_string() };
-                let method = spec.method().map_err(refuse)?;
-                if let Some(unknown) = spec.settings.keys().find(|name| !method.knows(name)) {
-                    let message = format!("{} has no setting {unknown} ({})", method.name, method.known_settings());
-                    return Err(Error::Recipe { name: self.name.clone(), message });
-                }
-                let spec = spec.normalised().map_err(refuse)?;
+                let spec = spec.normalised().map_err(|e| refuse(e.to_string()))?;
                 if !all.contains(&spec) {
                     all.push(spec);
                 }
@@ -230,6 +251,28 @@ impl Recipe {
         }
         Ok(all)
     }
+}
+
+/// What can be refused before there is data.
+fn check(spec: &Spec) -> Result<(), String> {
+    let method = spec.method().map_err(|e| e.to_string())?;
+    if let Some(unknown) = spec.settings.keys().find(|name| !method.knows(name)) {
+        return Err(format!("{} has no setting {unknown} ({})", method.name, method.known_settings()));
+    }
+    let least = |name: &str, value: Option<usize>| match value {
+        Some(0) => Err(format!("{name} = 0 is not possible: it must be at least 1")),
+        _ => Ok(()),
+    };
+    least("width", Some(spec.width))?;
+    least("per-class", spec.per_class)?;
+    least("max-rank", Some(spec.max_rank))?;
+    if let Scenario::Class { increment, .. } = spec.scenario {
+        least("inc", Some(increment))?;
+    }
+    if spec.eval == When::Never {
+        return Err("eval = \"never\" leaves nothing to show; say \"final\"".to_owned());
+    }
+    spec.truncation.map_or(Ok(()), |rule| rule.validate().map(|_| ()).map_err(|e| e.to_string()))
 }
 
 /// Choices on top of each other: the last that says something wins.
@@ -292,9 +335,7 @@ impl Layers<'_> {
         specs = self.over(specs, |c| c.gamma.clone(), |spec, gamma| spec.gamma = gamma);
         specs = self.over(specs, |c| c.max_rank.clone(), |spec, rank| spec.max_rank = rank);
         specs = self.over(specs, |c| c.schedule.clone(), |spec, schedule| spec.schedule = schedule);
-        specs = self.over(specs, |c| c.truncate.clone(), |s, z| s.truncation = Some(Truncation::Fraction(z)));
-        specs = self.over(specs, |c| c.threshold.clone(), |s, d| s.truncation = Some(Truncation::Threshold(d)));
-        specs = self.over(specs, |c| c.rank.clone(), |s, k| s.truncation = Some(Truncation::Rank(k)));
+        specs = self.over(specs, Choices::truncation, |spec, rule| spec.truncation = Some(rule));
         specs = self.over(specs, |c| c.per_class.clone(), |spec, count| spec.per_class = Some(count));
         let names: std::collections::BTreeSet<&String> = self.0.iter().flat_map(|layer| layer.set.keys()).collect();
         for name in names {

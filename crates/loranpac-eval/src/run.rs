@@ -186,7 +186,8 @@ impl Experiment<'_> {
                 times = Some((weights_seconds, clock.elapsed().as_secs_f64(), accuracy));
             }
             let loss = self.spec.train_loss.due(last).then(|| train_loss(&mut *learner, dataset, &self.tasks[..=t]));
-            let train_loss = loss.transpose()?;
+            // JSON has no infinity: what has overflowed is not recorded.
+            let train_loss = loss.transpose()?.filter(|loss| loss.is_finite());
             let spectrum = self.spec.spectrum.due(last).then(|| learner.spectrum());
             let spectrum = spectrum.transpose()?.flatten();
             let summary = learner.summary();

@@ -131,6 +131,11 @@ impl Spec {
         if self.order.is_some() {
             self.seed = 0;
         }
+        if let Scenario::Class { base, increment } = &mut self.scenario
+            && base == increment
+        {
+            *base = 0;
+        }
         // A method that is not continual would start from scratch every time: it is a reference for the end.
         if !method.continual {
             self.eval = When::Final;
@@ -192,7 +197,7 @@ impl Spec {
         match self.order {
             None => {}
             Some(Order::Sorted) => say(true, "order", "sorted".to_owned()),
-            Some(Order::Labels(_)) => say(true, "order", "ORDER.txt".to_owned()),
+            Some(Order::Labels(ref labels)) => say(true, "order", labels.join(",")),
         }
         say(self.per_class.is_some(), "per-class", self.per_class.unwrap_or(0).to_string());
         let name = |when: When| if when == When::Every { "every" } else { "final" }.to_owned();
@@ -204,9 +209,13 @@ impl Spec {
 }
 
 /// A word that a shell takes as it is, or between quotes.
-fn quote(word: &str) -> String {
+pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
 
 #[cfg(test)]

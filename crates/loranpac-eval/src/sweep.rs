@@ -28,6 +28,8 @@ pub struct Data {
     pub backbone: String,
     /// Stem of the file's name.
     pub file: String,
+    /// Where it was: a path, or `digits`.
+    pub path: String,
     /// [`Dataset::digest`], in hexadecimal digits.
     pub digest: String,
 }
@@ -72,8 +74,7 @@ impl Source {
     }
 
     fn file(&self) -> String {
-        let stem = |path: &PathBuf| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        self.path.as_ref().and_then(stem).unwrap_or_else(|| self.key.clone())
+        self.path.as_deref().map_or_else(|| self.key.clone(), stem)
     }
 }
 
@@ -91,47 +92,41 @@ pub fn feature_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// Finds the files of data sets among others: `NAME.*` or `NAME-ENCODER.*`. Those of the recipe's own encoder are
-/// preferred. Also returns the names for which there is none.
+/// Finds the files of data sets among others: by the data set's name, or by the whole name of the file. Those of the
+/// recipe's own encoder are preferred. Also returns the names for which there is none.
 pub fn find(files: &[PathBuf], names: &[String], backbone: Option<&str>) -> (Vec<Source>, Vec<String>) {
+    let all = all(files);
     let (mut sources, mut missing) = (Vec::new(), Vec::new());
     for name in names {
-        let source = |path: &PathBuf| {
-            let stem = path.file_stem()?.to_string_lossy().into_owned();
-            let rest = stem.strip_prefix(name.as_str())?;
-            let backbone = if rest.is_empty() { "" } else { rest.strip_prefix('-')? };
-            // imagenet-a-... is not a file of imagenet.
-            let longer = paper::data_sets().keys().any(|k| k.len() > name.len() && stem.starts_with(k.as_str()));
-            (!longer).then(|| Source { key: name.clone(), backbone: backbone.to_owned(), path: Some(path.clone()) })
-        };
-        let found: Vec<Source> = files.iter().filter_map(source).collect();
-        let preferred: Vec<Source> =
-            found.iter().filter(|source| Some(source.backbone.as_str()) == backbone).cloned().collect();
-        match (found.is_empty(), preferred.is_empty()) {
-            (true, _) => missing.push(name.clone()),
-            (false, true) => sources.extend(found),
-            (false, false) => sources.extend(preferred),
+        let of: Vec<&Source> = all.iter().filter(|source| source.key == *name || source.file() == *name).collect();
+        let preferred = of.iter().any(|source| Some(source.backbone.as_str()) == backbone);
+        if of.is_empty() {
+            missing.push(name.clone());
         }
+        let wanted = |source: &&&Source| !preferred || Some(source.backbone.as_str()) == backbone;
+        sources.extend(of.iter().filter(wanted).map(|&source| source.clone()));
     }
     (sources, missing)
 }
 
-/// Every file as a data set of its own, under the paper's name if it begins with one.
+/// Every file as a data set: `NAME.*` or `NAME-ENCODER.*`, where NAME is one of the paper's, or has no dash in it.
 pub fn all(files: &[PathBuf]) -> Vec<Source> {
     let known: Vec<String> = paper::data_sets().into_keys().collect();
     let source = |path: &PathBuf| {
-        let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-        let key = known.iter().filter(|key| stem == **key || stem.starts_with(&format!("{key}-"))).max_by_key(|k| k.len());
-        let (key, backbone) = match key {
-            Some(key) => (key.clone(), stem[key.len()..].trim_start_matches('-').to_owned()),
-            None => match stem.split_once('-') {
-                Some((key, backbone)) => (key.to_owned(), backbone.to_owned()),
-                None => (stem, String::new()),
-            },
+        let stem = stem(path);
+        let begins = |key: &&String| {
+            stem.strip_prefix(key.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
         };
-        Source { key, backbone, path: Some(path.clone()) }
+        let length = known.iter().filter(begins).map(String::len).max().or(stem.find('-')).unwrap_or(stem.len());
+        let (key, rest) = stem.split_at(length);
+        let backbone = rest.trim_start_matches('-').to_owned();
+        Source { key: key.to_owned(), backbone, path: Some(path.clone()) }
     };
     files.iter().map(source).collect()
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// Finished runs in a folder, one file each. Recipes with runs in common share them.
@@ -146,16 +141,17 @@ impl Store {
         Ok(Store { folder })
     }
 
-    fn path(&self, data: &Data, spec: &Spec) -> PathBuf {
-        let identity = serde_json::json!([data.digest, spec, env!("CARGO_PKG_VERSION")]).to_string();
+    fn path(&self, data: &Data, spec: &Spec, threads: usize) -> PathBuf {
+        // Sums over threads are rounded in an order that depends on how many there are.
+        let identity = serde_json::json!([data.digest, spec, threads, env!("CARGO_PKG_VERSION")]).to_string();
         let mut digest = Digest::default();
         identity.bytes().for_each(|byte| digest.add(byte.into()));
         self.folder.join(format!("{}_{}_{:016x}.json", data.file, spec.method, digest.0))
     }
 
     /// A finished run of the same configuration on the same data, if it is there and whole.
-    pub fn load(&self, data: &Data, spec: &Spec) -> Option<Record> {
-        let text = std::fs::read_to_string(self.path(data, spec)).ok()?;
+    pub fn load(&self, data: &Data, spec: &Spec, threads: usize) -> Option<Record> {
+        let text = std::fs::read_to_string(self.path(data, spec, threads)).ok()?;
         let record: Record = serde_json::from_str(&text).ok()?;
         let same = record.schema == SCHEMA && record.data.digest == data.digest && record.run.config.spec == *spec;
         same.then(|| Record { data: data.clone(), ..record })
@@ -163,7 +159,7 @@ impl Store {
 
     /// Writes a run, all or nothing.
     pub fn save(&self, record: &Record) -> Result<(), Error> {
-        let path = self.path(&record.data, &record.run.config.spec);
+        let path = self.path(&record.data, &record.run.config.spec, record.run.config.threads);
         let text = serde_json::to_string(record).map_err(|e| Error::Write { path: path.clone(), source: e.into() })?;
         write_atomically(&path, text.as_bytes())
     }
@@ -230,17 +226,12 @@ pub struct Sweep<'a> {
 
 impl Sweep<'_> {
     /// How many runs there are.
-    pub fn len(&self) -> Result<usize, Error> {
+    pub fn count(&self) -> Result<usize, Error> {
         self.sources.iter().map(|source| Ok(self.recipe.specs(&source.key, &self.scale)?.len())).sum()
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> Result<bool, Error> {
-        Ok(self.len()? == 0)
-    }
-
     /// Runs what is not there yet; returns all runs in the recipe's order. A run that cannot be done (for want of
-    /// memory, or of arrays in the file) is left out with a note. Ends with [`Error::Interrupted`] if `watch` breaks.
+    /// memory, or of arrays in the file) is left out with a note, and so is a file that cannot be read. Ends with [`Error::Interrupted`] if `watch` breaks.
     pub fn run(&self, watch: &mut dyn FnMut(Event<'_>) -> ControlFlow<()>) -> Result<Vec<Record>, Error> {
         let plans = self
             .sources
@@ -252,8 +243,16 @@ impl Sweep<'_> {
         let mut records = Vec::new();
         let mut maps = Maps::new(true, None);
         for (source, specs) in &plans {
-            let whole = source.open()?;
+            let whole = match source.open() {
+                Ok(whole) => whole,
+                Err(error) => {
+                    let _ = watch(Event::Note(format!("skipped: {error}")));
+                    (before, number) = (before + specs.iter().map(cost).sum::<f64>(), number + specs.len());
+                    continue;
+                }
+            };
             let data = Data {
+                path: source.path.as_ref().map_or_else(|| source.key.clone(), |path| path.display().to_string()),
                 key: source.key.clone(),
                 backbone: source.backbone.clone(),
                 file: source.file(),
@@ -266,7 +265,7 @@ impl Sweep<'_> {
             for spec in specs {
                 number += 1;
                 let share = |done: f64| (before + done * cost(spec)) / total;
-                let record = match self.store.load(&data, spec) {
+                let record = match self.store.load(&data, spec, self.threads) {
                     Some(record) => {
                         let _ = watch(Event::Done { before: true, record: &record });
                         Some(record)
@@ -289,7 +288,7 @@ impl Sweep<'_> {
                             }
                             Err(Error::Interrupted) => return Err(Error::Interrupted),
                             Err(error) => {
-                                let words = format!("left out: {error} ({})", spec.command(&data.file));
+                                let words = format!("left out: {error} ({})", spec.command(&data.path));
                                 let _ = watch(Event::Note(words));
                                 None
                             }
@@ -322,6 +321,7 @@ pub fn run(
     let dataset = stacked.as_ref().unwrap_or(dataset);
     let tasks = stream::tasks(dataset, spec.scenario, &stream::order_of(dataset, spec)?)?;
     let sizes = stream::sizes(dataset, tasks.iter());
+    maps.keep_only(spec, dataset.dim);
     maps.check(&mut [(spec.clone(), dataset.dim)], &sizes, None)?;
     let map = maps.get(spec, dataset.dim)?;
     let lift = maps.facts(spec, &*map)?;

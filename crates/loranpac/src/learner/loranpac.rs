@@ -202,7 +202,13 @@ impl Learner for LoRanPac {
     }
 
     fn spectrum(&mut self) -> Result<Option<Vec<f64>>, Error> {
-        self.stats.gram().eigenvalues().map(Some)
+        let mut values = self.stats.gram().eigenvalues()?;
+        if let (Schedule::Paper, Filter::Hard { truncation, .. }) = (self.config.schedule, self.config.filter) {
+            // What was cut is still there as rounding noise.
+            let kept = truncation.kept(&values, self.lifted.width(), self.stats.samples(), self.config.max_rank);
+            values.truncate(kept);
+        }
+        Ok(Some(values))
     }
 
     fn classes(&self) -> &LabelTable {
