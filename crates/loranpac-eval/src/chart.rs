@@ -97,6 +97,9 @@ impl Scale {
     }
 }
 
+/// A point: where it is drawn, and its values.
+type Drawn = (f64, f64, (f64, f64));
+
 /// A chart of lines. Points that an axis cannot show (zero on a logarithmic vertical one) are left out.
 pub fn lines(title: &str, x_label: &str, y_label: &str, log: Log, lines: &[Line]) -> String {
     let values = |f: fn(&(f64, f64)) -> f64| lines.iter().flat_map(move |line| line.points.iter().map(f));
@@ -146,7 +149,7 @@ pub fn lines(title: &str, x_label: &str, y_label: &str, log: Log, lines: &[Line]
         TOP + PLOT_HEIGHT / 2.0,
         escape(y_label)
     );
-    let drawn: Vec<(usize, &Line, Vec<(f64, f64, (f64, f64))>)> = lines
+    let drawn: Vec<(usize, &Line, Vec<Drawn>)> = lines
         .iter()
         .enumerate()
         .map(|(i, line)| {

@@ -56,6 +56,9 @@ pub struct Filled {
     pub rows: Vec<(Vec<String>, Vec<Option<Cell>>)>,
 }
 
+/// The labels of a row, and its runs with their columns.
+type Members<'a> = (Vec<String>, Vec<(usize, &'a Record)>);
+
 impl Table {
     /// Whether it can be made from these runs.
     pub fn check(&self, specs: &[Spec]) -> Result<(), String> {
@@ -78,7 +81,7 @@ impl Table {
         let places = |axes: &[Axis], record: &Record| axes.iter().map(|axis| axis.place(record).text).collect();
         let mut columns: Vec<Vec<String>> = Vec::new();
         let mut heads: Vec<&Record> = Vec::new();
-        let mut rows: Vec<(Vec<String>, Vec<(usize, &Record)>)> = Vec::new();
+        let mut rows: Vec<Members<'_>> = Vec::new();
         for record in records.iter().filter(|record| self.value.of(&record.run).is_some()) {
             let (row, column) = (places(&row_axes, record), places(&self.columns, record));
             let at = find_or_push(&mut columns, column);
@@ -102,7 +105,7 @@ impl Table {
                 paper_spread: theirs.and_then(|entry| entry.spread),
             })
         };
-        let fill = |(labels, members): (Vec<String>, Vec<(usize, &Record)>)| {
+        let fill = |(labels, members): Members<'_>| {
             let of =
                 |column: usize| members.iter().filter(|(at, _)| *at == column).map(|(_, record)| *record).collect();
             (labels, (0..columns.len()).map(|column| cell(of(column))).collect())
