@@ -108,7 +108,7 @@ pub fn main(args: Args) -> Result<()> {
     let command: Vec<String> = std::env::args().skip(1).map(|word| quote(&word)).collect();
     Report::new(&recipe, &records, &notes, &format!("loranpac {}", command.join(" "))).write(&folder)?;
     if let Some(path) = &args.json {
-        let runs: Vec<_> = records.iter().map(|record| with_data(record)).collect::<Result<_, _>>()?;
+        let runs: Vec<_> = records.iter().map(with_data).collect::<Result<_, _>>()?;
         let text = serde_json::to_string_pretty(&json!({ "schema": SCHEMA, "runs": runs }))? + "\n";
         if path.as_os_str() == "-" {
             print!("{text}");
