@@ -1,10 +1,15 @@
 //! SimpleCIL: class means of the features and cosine similarity, the nearest-mean baseline.
 
+use faer::linalg::matmul::matmul;
+use faer::{Accum, Mat, MatRef};
+
+use super::lifted::CHUNK;
 use super::{Learner, Scores, StreamSizes, Summary, check_task};
 use crate::error::Error;
 use crate::features::Features;
 use crate::label::{Label, LabelTable};
-use crate::memory::product;
+use crate::linalg::{cast, par};
+use crate::memory::{product, sum};
 use crate::registry::{Input, Method};
 
 /// Running class means, over all tasks in which a class appears.
@@ -42,15 +47,15 @@ impl Learner for SimpleCil {
     fn scores(&mut self, x: Features<'_>) -> Result<Scores, Error> {
         x.validate(self.dim)?;
         self.prepare()?;
-        let lengths: Vec<f64> = self.sums.iter().map(|s| length(s.iter().copied())).collect();
+        // Everything at unit length first: cosines are then one product, and no length is too large or too small.
+        let means = Mat::from_fn(self.dim, self.sums.len(), |i, class| self.sums[class][i]);
+        let means = unit_columns(means.as_ref());
         let mut values = Vec::with_capacity(x.len() * self.sums.len());
-        for row in 0..x.len() {
-            let sample = x.row(row);
-            let norm = length(sample.iter().map(|&v| v as f64));
-            for (sum, length) in self.sums.iter().zip(&lengths) {
-                let dot: f64 = sum.iter().zip(sample).map(|(a, &b)| a * b as f64).sum();
-                values.push(if norm * length > 0.0 { (dot / (norm * length)) as f32 } else { 0.0 });
-            }
+        for part in x.chunks(CHUNK) {
+            let samples = unit_columns(cast::<f32, f64>(part.as_matrix()).as_ref());
+            let mut cosines = Mat::<f32>::zeros(self.sums.len(), part.len());
+            matmul(&mut cosines, Accum::Replace, means.transpose(), &samples, 1.0, par());
+            cosines.col_iter().for_each(|column| values.extend(column.iter()));
         }
         Ok(Scores::new(values, self.sums.len()))
     }
@@ -68,7 +73,8 @@ impl Learner for SimpleCil {
     }
 
     fn peak_bytes(&self, stream: &StreamSizes) -> usize {
-        product(&[size_of::<f64>(), self.dim, stream.classes])
+        let scoring = product(&[size_of::<f32>(), 3 * self.dim, sum(&[stream.classes, CHUNK])]);
+        sum(&[product(&[size_of::<f64>(), self.dim, stream.classes]), scoring])
     }
 }
 
@@ -86,8 +92,10 @@ pub(crate) const SIMPLECIL: Method = Method {
     build: |options, _| Ok(Box::new(SimpleCil::new(options.lift.dim()))),
 };
 
-fn length(values: impl Iterator<Item = f64>) -> f64 {
-    values.map(|v| v * v).sum::<f64>().sqrt()
+/// Every column divided by its length; columns of zeros stay.
+fn unit_columns(a: MatRef<'_, f64>) -> Mat<f32> {
+    let lengths: Vec<f64> = a.col_iter().map(|column| column.norm_l2()).collect();
+    Mat::from_fn(a.nrows(), a.ncols(), |i, j| if lengths[j] > 0.0 { (a[(i, j)] / lengths[j]) as f32 } else { 0.0 })
 }
 
 #[cfg(test)]
