@@ -38,6 +38,8 @@ fn base_and_increment_divide_the_classes_and_the_last_task_takes_what_remains() 
 fn domains_become_tasks_with_all_their_classes() {
     let mut data = digits();
     let order = stream::class_order(&data, 0);
+    assert_eq!(stream::tasks(&data, Scenario::Domain, &order).unwrap().len(), 3, "the digits have three");
+    data.test.domain = None;
     assert!(stream::tasks(&data, Scenario::Domain, &order).is_err());
     let name = |row: usize| Label::from(["b", "a", "c"][row % 3]);
     data.train.domain = Some((0..data.train.len()).map(name).collect());
