@@ -29,10 +29,15 @@ const STRIP: usize = 128;
 /// Rows of a matrix that are transformed together, column by column: enough lanes to fill the widest vectors.
 pub(crate) const LANES: usize = 16;
 
-/// Q1 and Q2; Q1's vectors are in the matrix that was reduced.
-pub(crate) struct Reduction {
-    /// The triangular factors of the block transformations of the first stage.
+/// Q1; its vectors are in the matrix that was reduced.
+pub(crate) struct First {
+    /// The triangular factors of the block transformations.
     factors: Vec<Mat<f64>>,
+}
+
+/// Q1 and Q2.
+pub(crate) struct Reduction {
+    pub first: First,
     reflections: Reflections,
 }
 
@@ -53,7 +58,16 @@ pub(crate) fn reduce(mut a: MatMut<'_, f64>) -> (Tridiagonal, Reduction) {
         diagonal: (0..n).map(|j| entry(j, j)).collect(),
         subdiagonal: (0..n).map(|j| entry(j + 1, j)).collect(),
     };
-    (tridiagonal, Reduction { factors, reflections })
+    (tridiagonal, Reduction { first: First { factors }, reflections })
+}
+
+/// The first stage alone: the lower band of B, column by column.
+pub(crate) fn reduce_to_band(mut a: MatMut<'_, f64>) -> (Vec<[f64; BAND + 1]>, First) {
+    let factors = to_band(a.rb_mut());
+    let n = a.nrows();
+    let entry = |i: usize, j: usize| if i < n { a[(i, j)] } else { 0.0 };
+    let band = (0..n).map(|j| std::array::from_fn(|i| entry(j + i, j))).collect();
+    (band, First { factors })
 }
 
 /// The first stage. Panel by panel: QR of the part below the band, then with `Q = I - V T^-1 V'`
@@ -125,9 +139,9 @@ fn subtract_outer(a: MatMut<'_, f64>, x: MatRef<'_, f64>, y: MatRef<'_, f64>) {
     matmul_triangular(a, TriangularLower, Accum::Add, x, Rectangular, y.transpose(), Rectangular, -1.0, par());
 }
 
-impl Reduction {
+impl First {
     /// `B <- B Q1`, with Q1's vectors in the reduced matrix `a`.
-    pub fn apply_first(&self, a: MatRef<'_, f64>, mut b: MatMut<'_, f64>) {
+    pub fn apply(&self, a: MatRef<'_, f64>, mut b: MatMut<'_, f64>) {
         for (first, t) in panels(a.nrows()).zip(&self.factors) {
             self.panel(a, b.rb_mut(), first, |x| {
                 // X T^-1
@@ -137,7 +151,7 @@ impl Reduction {
     }
 
     /// `B <- B Q1'`.
-    pub fn undo_first(&self, a: MatRef<'_, f64>, mut b: MatMut<'_, f64>) {
+    pub fn undo(&self, a: MatRef<'_, f64>, mut b: MatMut<'_, f64>) {
         for (first, t) in panels(a.nrows()).zip(&self.factors).collect::<Vec<_>>().into_iter().rev() {
             self.panel(a, b.rb_mut(), first, |x| {
                 // X T^-T
@@ -156,7 +170,9 @@ impl Reduction {
         f(x.as_mut());
         matmul(b.rb_mut(), Accum::Add, &x, v.transpose(), -1.0, par());
     }
+}
 
+impl Reduction {
     /// `B <- B Q2` for the rows of a group, stored column by column.
     #[inline(always)]
     pub fn apply_second(&self, group: &mut [[f64; LANES]]) {
@@ -394,7 +410,7 @@ mod tests {
             let (Tridiagonal { diagonal, subdiagonal }, reduction) = reduce(a.as_mut());
             assert!((0..n).all(|j| (0..j).all(|i| a[(i, j)] == 777.0)), "n = {n}");
             let mut z = Mat::<f64>::identity(n, n);
-            reduction.apply_first(a.as_ref(), z.as_mut());
+            reduction.first.apply(a.as_ref(), z.as_mut());
             let mut rows: Vec<[f64; LANES]> = Vec::new();
             let mut done = Mat::<f64>::zeros(n, n);
             for first in (0..n).step_by(LANES) {

@@ -15,7 +15,8 @@ use rayon::prelude::*;
 
 use crate::error::Error;
 use crate::linalg::{cholesky_lower, mirror_upper, par};
-use crate::tridiagonal::{self, Shifted};
+use crate::shifted::Shifted;
+use crate::tridiagonal;
 
 /// The storage grows by this many columns at a time.
 const STEP: usize = 256;

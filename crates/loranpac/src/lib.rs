@@ -36,6 +36,7 @@ pub mod memory;
 mod orthonormalise;
 pub mod registry;
 mod scalar;
+mod shifted;
 mod statistics;
 mod tridiagonal;
 mod truncation;

@@ -11,11 +11,10 @@
 //! several r x r matrices.
 
 use faer::prelude::{Reborrow, ReborrowMut};
-use faer::{Mat, MatMut, MatRef};
+use faer::{MatMut, MatRef};
 use rayon::prelude::*;
 
 use crate::band::{self, LANES, Reduction, Tridiagonal};
-use crate::linalg::product;
 
 /// Rotations that are kept at a time (16 bytes each).
 const SEGMENT: usize = 1 << 20;
@@ -36,62 +35,6 @@ pub(crate) fn eigenvalues(a: MatMut<'_, f64>) -> Result<Vec<f64>, NoConvergence>
     Ok(values)
 }
 
-/// A symmetric matrix prepared for many shifts: `L (A + shift I)^-1 R` costs O(n) per column of R and one product.
-///
-/// With `A = Z T Z'` it is `(L Z) (T + shift I)^-1 (Z' R)`, and a tridiagonal system is solved by elimination.
-pub(crate) struct Shifted {
-    tridiagonal: Tridiagonal,
-    /// L Z.
-    left: Mat<f64>,
-    /// R' Z.
-    right: Mat<f64>,
-}
-
-impl Shifted {
-    /// Reduces the matrix in the lower triangle of `a` (destroyed). `left` is v x n, `right` n x c.
-    pub fn new(mut a: MatMut<'_, f64>, left: MatRef<'_, f64>, right: MatRef<'_, f64>) -> Self {
-        let (tridiagonal, reduction) = band::reduce(a.rb_mut());
-        let turn = |rows: MatRef<'_, f64>| {
-            let mut rows = rows.to_owned();
-            reduction.apply_first(a.rb(), rows.as_mut());
-            let mut groups = pack(rows.as_ref());
-            transform(&reduction, &mut groups, false);
-            unpack(&groups, rows.as_mut());
-            rows
-        };
-        let (left, right) = (turn(left), turn(right.transpose()));
-        Shifted { tridiagonal, left, right }
-    }
-
-    /// A bound on the largest eigenvalue, at most twice as large (Gershgorin).
-    pub fn largest(&self) -> f64 {
-        let Tridiagonal { diagonal, subdiagonal } = &self.tridiagonal;
-        let before = std::iter::once(&0.0).chain(subdiagonal);
-        let rows = diagonal.iter().zip(subdiagonal).zip(before);
-        rows.map(|((d, after), before)| d + after.abs() + before.abs()).fold(0.0, f64::max)
-    }
-
-    /// `L (A + shift I)^-1 R`, v x c. Not finite where a pivot vanishes.
-    pub fn solve(&self, shift: f64) -> Mat<f64> {
-        let Tridiagonal { diagonal, subdiagonal } = &self.tridiagonal;
-        let n = diagonal.len();
-        let mut pivots: Vec<f64> = diagonal.iter().map(|d| d + shift).collect();
-        let mut x = self.right.clone();
-        for i in 1..n {
-            let factor = subdiagonal[i - 1] / pivots[i - 1];
-            pivots[i] -= factor * subdiagonal[i - 1];
-            (0..x.nrows()).for_each(|row| x[(row, i)] -= factor * x[(row, i - 1)]);
-        }
-        for i in (0..n).rev() {
-            for row in 0..x.nrows() {
-                let above = if i + 1 < n { subdiagonal[i] * x[(row, i + 1)] } else { 0.0 };
-                x[(row, i)] = (x[(row, i)] - above) / pivots[i];
-            }
-        }
-        product(self.left.as_ref(), x.transpose())
-    }
-}
-
 /// `B <- B f(A)` for the symmetric matrix in the lower triangle of `a` (destroyed).
 ///
 /// `f` is called once: with the eigenvalues in descending order and, for each, the squared norm of B's component
@@ -107,7 +50,7 @@ pub(crate) fn apply_function(
         return Ok(());
     }
     let (tridiagonal, reduction) = band::reduce(a.rb_mut());
-    reduction.apply_first(a.rb(), b.rb_mut());
+    reduction.first.apply(a.rb(), b.rb_mut());
 
     // B V, remembering T at the start of each segment.
     let mut groups = pack(b.rb());
@@ -146,7 +89,7 @@ pub(crate) fn apply_function(
     }
     transform(&reduction, &mut groups, true);
     unpack(&groups, b.rb_mut());
-    reduction.undo_first(a.rb(), b);
+    reduction.first.undo(a.rb(), b);
     Ok(())
 }
 
@@ -349,6 +292,8 @@ fn unpack(groups: &[Vec<[f64; LANES]>], b: MatMut<'_, f64>) {
 
 #[cfg(test)]
 mod tests {
+    use faer::Mat;
+
     use super::*;
 
     /// A symmetric matrix with the given spectrum.
@@ -389,27 +334,6 @@ mod tests {
         check(&[2.0, -1.0], 9);
         check(&(0..50).map(|i| i as f64).collect::<Vec<_>>(), 8);
         check(&(0..300).map(|i| 10f64.powf(11.0 - i as f64 / 20.0)).collect::<Vec<_>>(), 3);
-    }
-
-    #[test]
-    fn one_reduction_serves_every_shift() {
-        for n in [1, 2, 40, 150] {
-            let a = with_spectrum(&(0..n).map(|i| (i % 7) as f64).collect::<Vec<_>>());
-            let left = Mat::from_fn(5, n, |i, j| ((i * 31 + j * 7) % 17) as f64 - 8.0);
-            let right = Mat::from_fn(n, 3, |i, j| ((i * 13 + j * 5) % 11) as f64 - 5.0);
-            let shifted = Shifted::new(a.clone().as_mut(), left.as_ref(), right.as_ref());
-            let largest = (0..n).map(|i| (i % 7) as f64).fold(0.0, f64::max);
-            assert!(shifted.largest() >= largest - 1e-9 && shifted.largest() <= 2.0 * largest + 1e-9);
-            for shift in [0.5, 3.0, 1e6] {
-                // (A + shift I) X = R, checked by what it says.
-                let x =
-                    Shifted::new(a.clone().as_mut(), Mat::<f64>::identity(n, n).as_ref(), right.as_ref()).solve(shift);
-                let back = &a * &x + &x * shift;
-                assert!((back - &right).norm_max() < 1e-10, "n = {n}, shift {shift}");
-                let off = (shifted.solve(shift) - &left * x).norm_max();
-                assert!(off < 1e-9, "n = {n}, shift {shift}: {off:e}");
-            }
-        }
     }
 
     #[test]

@@ -1,15 +1,16 @@
 //! RanPAC's choice of lambda: fit on a random four fifths of a task, judge by the squared error on the rest.
 //!
 //! With `H_f (E x n)` to fit and `H_v` to judge, the predictions for every lambda come from one reduction of the smaller
-//! Gram matrix to tridiagonal form, which a shift of lambda leaves tridiagonal:
+//! Gram matrix to a band, which a shift of lambda leaves a band:
 //!
 //! ```text
-//! n <= E   H_f' H_f = Z T Z'   H_v' H_f Z (T + lambda I)^-1 Z' Y_f'
-//! n >  E   H_f H_f' = Z T Z'   H_v' Z (T + lambda I)^-1 Z' H_f Y_f'
+//! n <= E   H_f' H_f = Z B Z'   H_v' H_f Z (B + lambda I)^-1 Z' Y_f'
+//! n >  E   H_f H_f' = Z B Z'   H_v' Z (B + lambda I)^-1 Z' H_f Y_f'
 //! ```
 
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatRef};
+use rayon::prelude::*;
 
 use super::StreamSizes;
 use super::lifted::{CHUNK, compact};
@@ -103,7 +104,7 @@ fn curve(h: MatRef<'_, f32>, classes: &[usize], fit: &[usize], validate: &[usize
         let miss = shifted.solve(lambda) - &y;
         miss.squared_norm_l2() / (miss.nrows() * miss.ncols()) as f64
     };
-    (lambdas.iter().map(error).collect(), shifted.largest())
+    (lambdas.par_iter().map(error).collect(), shifted.largest())
 }
 
 fn select(h: MatRef<'_, f32>, samples: &[usize]) -> Mat<f32> {
