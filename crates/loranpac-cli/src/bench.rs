@@ -106,7 +106,9 @@ pub fn main(args: Args) -> Result<()> {
     }
     let folder = args.out.join(if args.quick { format!("{}-quick", recipe.name) } else { recipe.name.clone() });
     let command: Vec<String> = std::env::args().skip(1).map(|word| quote(&word)).collect();
-    Report::new(&recipe, &records, &notes, &format!("loranpac {}", command.join(" "))).write(&folder)?;
+    let command = format!("loranpac {}", command.join(" "));
+    let report = Report::new(&recipe, &records, &notes, &command);
+    report.write(&folder)?;
     if let Some(path) = &args.json {
         let runs: Vec<_> = records.iter().map(with_data).collect::<Result<_, _>>()?;
         let text = serde_json::to_string_pretty(&json!({ "schema": SCHEMA, "runs": runs }))? + "\n";
@@ -117,8 +119,8 @@ pub fn main(args: Args) -> Result<()> {
         sweep::write_atomically(path, text.as_bytes())?;
     }
     if !args.quiet {
-        for filled in recipe.tables.iter().map(|table| table.fill(&records)) {
-            println!("{}\n\n{}", filled.title, table::filled(&filled));
+        for filled in report.tables() {
+            println!("{}\n\n{}", filled.title, table::filled(filled));
         }
     }
     println!("{} runs, report: {}", records.len(), folder.join("report.html").display());

@@ -1,6 +1,6 @@
 //! Plain text tables: the first column to the left, numbers to the right.
 
-use loranpac_eval::view::Filled;
+use loranpac_eval::view::{Cell, Filled};
 
 /// Lays out a header and rows of numbers.
 pub fn render(header: &[&str], rows: &[Vec<String>]) -> String {
@@ -15,15 +15,8 @@ pub fn plain(header: &[&str], rows: &[Vec<String>]) -> String {
 /// A table of a recipe; the paper's numbers and the difference stand in brackets.
 pub fn filled(table: &Filled) -> String {
     let header: Vec<&str> = table.row_names.iter().chain(&table.columns).map(String::as_str).collect();
-    let row = |(labels, cells): &(Vec<String>, Vec<Option<loranpac_eval::view::Cell>>)| {
-        let cell = |cell: &Option<loranpac_eval::view::Cell>| match cell {
-            None => String::new(),
-            Some(cell) => match (cell.paper, cell.difference()) {
-                (Some(_), Some(d)) => format!("{} (paper {}, {d:+.2})", cell.text(table.value), cell.paper_text()),
-                (Some(_), None) => format!("(paper {})", cell.paper_text()),
-                _ => cell.text(table.value),
-            },
-        };
+    let row = |(labels, cells): &(Vec<String>, Vec<Option<Cell>>)| {
+        let cell = |cell: &Option<Cell>| cell.as_ref().map_or(String::new(), |c| c.beside_the_paper(table.value));
         labels.iter().cloned().chain(cells.iter().map(cell)).collect::<Vec<_>>()
     };
     layout(&header, &table.rows.iter().map(row).collect::<Vec<_>>(), table.row_names.len())

@@ -12,7 +12,7 @@ use crate::metrics::with_spread;
 use crate::recipe::{Many, Recipe};
 use crate::spec::When;
 use crate::sweep::{Record, write_atomically};
-use crate::view::{Axis, Figure, Filled, Log, Metric, Panel, join};
+use crate::view::{Axis, Cell, Figure, Filled, Log, Metric, Panel, join};
 
 const CSS: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -36,6 +36,11 @@ impl<'a> Report<'a> {
         let tables = recipe.tables.iter().map(|table| table.fill(records)).collect();
         let figures = recipe.figures.iter().chain(&further(recipe, records, &varying)).map(draw(records)).collect();
         Report { recipe, records, notes, command, tables, figures, varying }
+    }
+
+    /// The recipe's tables, filled in.
+    pub fn tables(&self) -> &[Filled] {
+        &self.tables
     }
 
     /// Writes `report.html`, `report.md`, `table-N.csv` and `figure-N-M.svg` into a folder.
@@ -75,19 +80,12 @@ impl<'a> Report<'a> {
             let _ = writeln!(text, "- {note}");
         }
         for table in &self.tables {
-            let compared = table.rows.iter().flat_map(|(_, cells)| cells.iter().flatten()).any(|c| c.paper.is_some());
             let _ = writeln!(text, "\n## {}\n", table.title);
             let _ = writeln!(text, "| {} | {} |", table.row_names.join(" | "), table.columns.join(" | "));
             let _ = writeln!(text, "|{}", "---|".repeat(table.row_names.len() + table.columns.len()));
             for (labels, cells) in &table.rows {
-                let cell = |cell: &Option<crate::view::Cell>| match cell {
-                    None => String::new(),
-                    Some(cell) if !compared || cell.paper.is_none() => cell.text(table.value),
-                    Some(cell) => match cell.difference() {
-                        None => format!("paper {}", cell.paper_text()),
-                        Some(d) => format!("{} (paper {}, {d:+.2})", cell.text(table.value), cell.paper_text()),
-                    },
-                };
+                let cell =
+                    |cell: &Option<Cell>| cell.as_ref().map_or(String::new(), |c| c.beside_the_paper(table.value));
                 let cells = labels.iter().cloned().chain(cells.iter().map(cell)).map(|cell| cell.replace('|', "\\|"));
                 let _ = writeln!(text, "| {} |", cells.collect::<Vec<_>>().join(" | "));
             }
@@ -331,7 +329,7 @@ fn html_table(table: &Filled) -> String {
     let mut rows = String::new();
     for (labels, cells) in &table.rows {
         let labels: String = labels.iter().map(|label| format!("<td>{}</td>", escape(label))).collect();
-        let cell = |cell: &Option<crate::view::Cell>| {
+        let cell = |cell: &Option<Cell>| {
             let Some(cell) = cell else { return "<td></td>".to_owned() };
             let order = cell.mean.or(cell.paper).map_or(String::new(), |v| format!(" data-v=\"{v}\""));
             let ours = if cell.mean.is_some() { cell.text(table.value) } else { String::new() };

@@ -2,6 +2,7 @@
 //! tables from the paper's source.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use loranpac::Truncation;
 use loranpac::registry;
@@ -104,8 +105,7 @@ impl Entry {
     pub fn same_stream(&self, record: &Record) -> bool {
         let data = record.data.key == self.data && record.data.backbone == self.backbone;
         let spec = &record.run.config.spec;
-        let sets = data_sets();
-        let Some(set) = sets.get(&self.data) else { return false };
+        let Some(set) = data_sets().get(&self.data) else { return false };
         let tasks = match spec.scenario {
             Scenario::Class { base, increment } => {
                 // B-10 Inc-10 has no base to speak of.
@@ -174,8 +174,10 @@ impl DataSet {
 }
 
 /// The paper's data sets by key.
-pub fn data_sets() -> BTreeMap<String, DataSet> {
-    toml::from_str(include_str!("../paper/datasets.toml")).unwrap_or_default()
+pub fn data_sets() -> &'static BTreeMap<String, DataSet> {
+    static SETS: LazyLock<BTreeMap<String, DataSet>> =
+        LazyLock::new(|| toml::from_str(include_str!("../paper/datasets.toml")).unwrap_or_default());
+    &SETS
 }
 
 #[cfg(test)]

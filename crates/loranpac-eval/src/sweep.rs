@@ -111,13 +111,13 @@ pub fn find(files: &[PathBuf], names: &[String], backbone: Option<&str>) -> (Vec
 
 /// Every file as a data set: `NAME.*` or `NAME-ENCODER.*`, where NAME is one of the paper's, or has no dash in it.
 pub fn all(files: &[PathBuf]) -> Vec<Source> {
-    let known: Vec<String> = paper::data_sets().into_keys().collect();
     let source = |path: &PathBuf| {
         let stem = stem(path);
         let begins = |key: &&String| {
             stem.strip_prefix(key.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
         };
-        let length = known.iter().filter(begins).map(String::len).max().or(stem.find('-')).unwrap_or(stem.len());
+        let length =
+            paper::data_sets().keys().filter(begins).map(String::len).max().or(stem.find('-')).unwrap_or(stem.len());
         let (key, rest) = stem.split_at(length);
         let backbone = rest.trim_start_matches('-').to_owned();
         Source { key: key.to_owned(), backbone, path: Some(path.clone()) }

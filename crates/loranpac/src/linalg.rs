@@ -169,6 +169,16 @@ pub(crate) fn squared_norm(a: MatRef<'_, f64>) -> f64 {
     a.squared_norm_l2()
 }
 
+/// A symmetric matrix with the given spectrum, for tests.
+#[cfg(test)]
+pub(crate) fn with_spectrum(values: &[f64]) -> Mat<f64> {
+    let n = values.len();
+    let noise = Mat::from_fn(n, n, |i, j| (((i * 37 + j * 101) ^ (i * j + 13)) % 1009) as f64 / 504.5 - 1.0);
+    let q = noise.qr().compute_thin_Q();
+    let d = Mat::from_fn(n, n, |i, j| if i == j { values[i] } else { 0.0 });
+    &q * d * q.transpose()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -99,15 +99,7 @@ fn subtract_column(x: MatMut<'_, f64>, i: usize, j: usize, factor: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A symmetric matrix with this spectrum.
-    fn with_spectrum(values: &[f64]) -> Mat<f64> {
-        let n = values.len();
-        let noise = Mat::from_fn(n, n, |i, j| (((i * 37 + j * 101) ^ (i * j + 13)) % 1009) as f64 / 504.5 - 1.0);
-        let q = noise.qr().compute_thin_Q();
-        let d = Mat::from_fn(n, n, |i, j| if i == j { values[i] } else { 0.0 });
-        &q * d * q.transpose()
-    }
+    use crate::linalg::with_spectrum;
 
     #[test]
     fn one_reduction_serves_every_shift() {

@@ -295,15 +295,7 @@ mod tests {
     use faer::Mat;
 
     use super::*;
-
-    /// A symmetric matrix with the given spectrum.
-    fn with_spectrum(values: &[f64]) -> Mat<f64> {
-        let n = values.len();
-        let noise = Mat::from_fn(n, n, |i, j| (((i * 37 + j * 101) ^ (i * j + 13)) % 1009) as f64 / 504.5 - 1.0);
-        let q = noise.qr().compute_thin_Q();
-        let d = Mat::from_fn(n, n, |i, j| if i == j { values[i] } else { 0.0 });
-        &q * d * q.transpose()
-    }
+    use crate::linalg::with_spectrum;
 
     fn check(values: &[f64], rows: usize) {
         let n = values.len();

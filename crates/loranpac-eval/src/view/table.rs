@@ -158,6 +158,15 @@ impl Cell {
         with_spread(self.mean, self.spread, value.digits())
     }
 
+    /// Ours, and in brackets the paper's with the difference, where there are any.
+    pub fn beside_the_paper(&self, value: Metric) -> String {
+        match (self.paper, self.difference()) {
+            (None, _) => self.text(value),
+            (Some(_), None) => format!("(paper {})", self.paper_text()),
+            (Some(_), Some(d)) => format!("{} (paper {}, {d:+.2})", self.text(value), self.paper_text()),
+        }
+    }
+
     /// The paper's number as text.
     pub fn paper_text(&self) -> String {
         with_spread(self.paper, self.paper_spread, 2)
