@@ -1,25 +1,17 @@
 //! `loranpac bench`: recipes, the paper's tables and figures among them, on a folder of feature files.
 
-use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result, bail};
-use loranpac_eval::Error;
+use anyhow::{Result, bail};
 use loranpac_eval::page::Report;
 use loranpac_eval::pilot;
 use loranpac_eval::recipe::{self, RECIPES, Recipe, Scale};
 use loranpac_eval::run::SCHEMA;
 use loranpac_eval::spec::quote;
-use loranpac_eval::sweep::{self, Event, Record, Source, Store, Sweep};
+use loranpac_eval::sweep::{self, Record, Source, Store, Sweep};
 use serde_json::json;
 
-use crate::progress::SweepBar;
 use crate::{table, threads};
-
-/// What a shell expects of a program that Ctrl-C has ended.
-const INTERRUPTED: i32 = 130;
 
 /// Options of `bench`.
 #[derive(clap::Args)]
@@ -78,29 +70,11 @@ pub fn main(args: Args) -> Result<()> {
         bail!("--max-width and --per-class must be at least 1");
     }
     let threads = threads(args.threads)?;
-    let store = Store::open(args.out.join("runs"))?;
-    let sweep = Sweep { recipe: &recipe, sources: &sources, scale, store: &store, threads };
-    let stop = on_interrupt()?;
-    let bar = SweepBar::new(sweep.count()?, args.quiet);
-    notes.iter().for_each(|note| bar.note(note));
-    let mut watch = |event: Event<'_>| {
-        if let Event::Note(text) = &event {
-            notes.push(text.clone());
-        }
-        bar.update(event);
-        if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-    let records = match pool.install(|| sweep.run(&mut watch)) {
-        Err(Error::Interrupted) => {
-            drop(bar);
-            let place = args.out.display();
-            eprintln!("interrupted; finished runs are in {place}, the same command goes on from there");
-            std::process::exit(INTERRUPTED);
-        }
-        other => other?,
-    };
-    drop(bar);
+    let store = Store::open(args.out.join("runs"))?;
+    let plans = recipe.plans(&sources, &scale)?;
+    let sweep = Sweep { plans: &plans, store: Some(&store), threads };
+    let records = pool.install(|| crate::sweep::run(&sweep, args.quiet, &mut notes, Some(&args.out)))?;
     if records.is_empty() {
         bail!("nothing could be run: {}", notes.join("; "));
     }
@@ -198,18 +172,4 @@ fn sources(args: &Args, recipe: &Recipe) -> Result<(Vec<Source>, Vec<String>)> {
     }
     let skipped = |name: &String| format!("{name} is skipped: there is no file for it");
     Ok((sources, missing.iter().map(skipped).collect()))
-}
-
-/// A flag that Ctrl-C sets; a second Ctrl-C ends the program at once.
-fn on_interrupt() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = stop.clone();
-    ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(INTERRUPTED);
-        }
-        eprintln!("\nstopping after this task; Ctrl-C again stops at once");
-    })
-    .context("cannot watch for Ctrl-C")?;
-    Ok(stop)
 }

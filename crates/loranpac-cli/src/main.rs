@@ -4,6 +4,8 @@ mod bench;
 mod demo;
 mod progress;
 mod run;
+mod stability;
+mod sweep;
 mod table;
 
 use std::process::ExitCode;

@@ -11,17 +11,17 @@ use loranpac::memory::human_bytes;
 use loranpac::registry::{self, Input, METHODS, Method};
 use loranpac::{Schedule, Truncation};
 use loranpac_eval::Dataset;
-use loranpac_eval::embedded;
 use loranpac_eval::formats;
 use loranpac_eval::plan::{Given, Maps};
 use loranpac_eval::report::{self, MethodSummary, mean_and_spread};
 use loranpac_eval::run::{Experiment, Run, SCHEMA};
 use loranpac_eval::spec::{DEFAULT_MAX_RANK, Order, Spec, When};
 use loranpac_eval::stream::{self, Scenario};
+use loranpac_eval::sweep::Source;
 use serde_json::json;
 
 use crate::progress::Bar;
-use crate::{table, threads};
+use crate::{stability, table, threads};
 
 /// Options of `run`.
 #[derive(clap::Args)]
@@ -33,10 +33,10 @@ use crate::{table, threads};
 pub struct Args {
     /// Feature file (.npz, .safetensors, or a folder of .npy) with x_train, y_train, x_test, y_test; digits for those inside
     #[arg(long, value_name = "FILE", help_heading = "Data")]
-    data: PathBuf,
+    pub(crate) data: PathBuf,
     /// Use the first N training samples of each class, in file order
     #[arg(long, value_name = "N", help_heading = "Data")]
-    per_class: Option<usize>,
+    pub(crate) per_class: Option<usize>,
 
     /// Methods, separated by commas, or all
     #[arg(long, value_delimiter = ',', default_value = "loranpac", value_name = "NAME", help = method_help(), help_heading = "Method")]
@@ -107,18 +107,22 @@ pub struct Args {
     #[arg(long, value_enum, value_name = "WHEN", help_heading = "Protocol")]
     spectrum: Option<WhenArg>,
 
+    /// Vary zeta, lambda, E and the classes per task, one at a time, and report how much the final accuracy depends on each
+    #[arg(long, conflicts_with_all = ["eval", "train_loss", "spectrum", "projection", "memory", "regenerate"], help_heading = "Protocol")]
+    stability: bool,
+
     /// Threads [default: all cores]
     #[arg(long, value_name = "N", help_heading = "Output")]
     threads: Option<usize>,
     /// Write the results as JSON to a file, or to standard output with -
     #[arg(long, value_name = "FILE", help_heading = "Output")]
-    json: Option<PathBuf>,
+    pub(crate) json: Option<PathBuf>,
     /// Write a report into this folder: run.json, report.md and accuracy.svg
     #[arg(long, value_name = "DIR", help_heading = "Output")]
-    report: Option<PathBuf>,
+    pub(crate) report: Option<PathBuf>,
     /// Print no tables and no progress
     #[arg(long, short, help_heading = "Output")]
-    quiet: bool,
+    pub(crate) quiet: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -152,6 +156,9 @@ impl From<WhenArg> for When {
 pub fn main(args: Args) -> Result<()> {
     let threads = threads(args.threads)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    if args.stability {
+        return pool.install(|| stability::main(&args, threads));
+    }
     let runs = pool.install(|| run_all(&args, threads))?;
     if args.to_stdout() {
         std::io::stdout().write_all(to_json(&runs)?.as_bytes())?;
@@ -162,8 +169,14 @@ pub fn main(args: Args) -> Result<()> {
 }
 
 impl Args {
-    fn to_stdout(&self) -> bool {
+    pub(crate) fn to_stdout(&self) -> bool {
         self.json.as_ref().is_some_and(|path| path.as_os_str() == "-")
+    }
+
+    /// Where the data are.
+    pub(crate) fn source(&self) -> Source {
+        let embedded = self.data.as_os_str() == "digits" && !self.data.exists();
+        if embedded { Source::embedded() } else { Source::file_at(&self.data) }
     }
 
     /// Writes the files that were asked for, with the runs so far: nothing finished is lost if a later run fails.
@@ -185,7 +198,7 @@ fn to_json(runs: &[Run]) -> Result<String> {
     Ok(serde_json::to_string_pretty(&json!({ "schema": SCHEMA, "runs": runs }))? + "\n")
 }
 
-fn write(path: &Path, text: &str) -> Result<()> {
+pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
@@ -206,8 +219,8 @@ fn markdown(runs: &[Run]) -> String {
     )
 }
 
-fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
-    // What can be refused without the data is refused before it is read.
+/// The methods, and what the options say about all of their runs. What can be refused without the data is refused here.
+pub(crate) fn specify(args: &Args) -> Result<(Vec<&'static Method>, Spec)> {
     let methods = methods(args)?;
     let truncation = truncation(args, &methods)?;
     check_settings(args, &methods)?;
@@ -223,29 +236,6 @@ fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
     if args.projection.is_some() && lift::find(&args.lift)?.projection == Rows::None {
         bail!("--projection does not go with --lift {}, which has no projection", args.lift);
     }
-    let scenario = match args.scenario {
-        ScenarioArg::Class => Scenario::Class { base: args.base, increment: args.inc },
-        ScenarioArg::Domain => Scenario::Domain,
-        ScenarioArg::Joint => Scenario::Joint,
-    };
-    let embedded = args.data.as_os_str() == "digits" && !args.data.exists();
-    let mut dataset = if embedded { embedded::digits() } else { Dataset::open(&args.data)? };
-    if let Some(count) = args.per_class {
-        dataset.limit_per_class(count);
-    }
-    let mut streams = Vec::new();
-    for (seed, order) in orders(args)? {
-        let spec = Spec { seed, order, ..Spec::new("") };
-        let place = || args.order.as_ref().map_or(String::new(), |path| path.display().to_string());
-        let order = stream::order_of(&dataset, &spec).with_context(place)?;
-        streams.push((spec.seed, spec.order, stream::tasks(&dataset, scenario, &order)?));
-    }
-    let wants_layers = methods.iter().any(|method| method.input == Input::Layers);
-    let stacked = if wants_layers { dataset.with_layers() } else { None };
-    let methods = with_data_for(methods, stacked.as_ref(), args)?;
-    let sizes = stream::sizes(&dataset, streams.iter().flat_map(|(.., tasks)| tasks));
-    let data_of = |method: &Method| stacked.as_ref().filter(|_| method.input == Input::Layers).unwrap_or(&dataset);
-    let (given, width) = projection(args, &dataset)?;
     let common = Spec {
         settings: args.settings.iter().cloned().collect(),
         truncation,
@@ -255,16 +245,43 @@ fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
         },
         max_rank: args.max_rank.unwrap_or(DEFAULT_MAX_RANK),
         lift: args.lift.clone(),
-        width,
+        width: args.width,
         lift_seed: args.lift_seed,
         gamma: args.gamma,
-        scenario,
+        scenario: match args.scenario {
+            ScenarioArg::Class => Scenario::Class { base: args.base, increment: args.inc },
+            ScenarioArg::Domain => Scenario::Domain,
+            ScenarioArg::Joint => Scenario::Joint,
+        },
         per_class: args.per_class,
         eval: args.eval.into(),
         train_loss: args.train_loss.map_or(When::Never, When::from),
         spectrum: args.spectrum.map_or(When::Never, When::from),
         ..Spec::new("")
     };
+    Ok((methods, common))
+}
+
+fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
+    let (methods, common) = specify(args)?;
+    let mut dataset = args.source().open()?;
+    if let Some(count) = args.per_class {
+        dataset.limit_per_class(count);
+    }
+    let mut streams = Vec::new();
+    for (seed, order) in orders(args)? {
+        let spec = Spec { seed, order, ..Spec::new("") };
+        let place = || args.order.as_ref().map_or(String::new(), |path| path.display().to_string());
+        let order = stream::order_of(&dataset, &spec).with_context(place)?;
+        streams.push((spec.seed, spec.order, stream::tasks(&dataset, common.scenario, &order)?));
+    }
+    let wants_layers = methods.iter().any(|method| method.input == Input::Layers);
+    let stacked = if wants_layers { dataset.with_layers() } else { None };
+    let methods = with_data_for(methods, stacked.as_ref(), args)?;
+    let sizes = stream::sizes(&dataset, streams.iter().flat_map(|(.., tasks)| tasks));
+    let data_of = |method: &Method| stacked.as_ref().filter(|_| method.input == Input::Layers).unwrap_or(&dataset);
+    let (given, width) = projection(args, &dataset)?;
+    let common = Spec { width, ..common };
     let mut maps = Maps::new(!args.regenerate, given);
     let mut plan = Vec::new();
     for method in &methods {
@@ -359,7 +376,7 @@ fn check_settings(args: &Args, methods: &[&Method]) -> Result<()> {
 }
 
 /// The class orders, as parts of a spec: one for each seed, or the one that was given.
-fn orders(args: &Args) -> Result<Vec<(u32, Option<Order>)>> {
+pub(crate) fn orders(args: &Args) -> Result<Vec<(u32, Option<Order>)>> {
     let Some(path) = &args.order else { return Ok(args.seed.iter().map(|&seed| (seed, None)).collect()) };
     if path.as_os_str() == "sorted" {
         return Ok(vec![(0, Some(Order::Sorted))]);

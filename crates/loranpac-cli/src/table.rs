@@ -22,8 +22,8 @@ pub fn filled(table: &Filled) -> String {
     layout(&header, &table.rows.iter().map(row).collect::<Vec<_>>(), table.row_names.len())
 }
 
-/// The first `words` columns stand to the left, the others to the right.
-fn layout(header: &[&str], rows: &[Vec<String>], words: usize) -> String {
+/// Lays out a header and rows: the first `words` columns stand to the left, the others to the right.
+pub fn layout(header: &[&str], rows: &[Vec<String>], words: usize) -> String {
     let cells = std::iter::once(header.iter().map(|h| h.to_string()).collect::<Vec<_>>()).chain(rows.iter().cloned());
     let cells: Vec<Vec<String>> = cells.collect();
     let width = |column: usize| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::view::{Line, Log};
+use crate::view::{Line, Log, Panel};
 
 /// Style of charts, for a page or for an SVG file of its own. The colours of lines can be told apart by colour-blind
 /// people (Okabe and Ito, a little lighter in the dark).
@@ -102,9 +102,42 @@ type Drawn = (f64, f64, (f64, f64));
 
 /// A chart of lines. Points that an axis cannot show (zero on a logarithmic vertical one) are left out.
 pub fn lines(title: &str, x_label: &str, y_label: &str, log: Log, lines: &[Line]) -> String {
+    draw(title, x_label, y_label, log, lines, &[])
+}
+
+/// Charts of lines side by side, two in a row, on one vertical scale, so that their heights can be compared.
+pub fn grid(title: &str, panels: &[Panel]) -> String {
+    let heights: Vec<f64> = panels
+        .iter()
+        .flat_map(|panel| if let Panel::Chart { lines, .. } = panel { &lines[..] } else { &[] })
+        .flat_map(|line| line.points.iter().map(|point| point.1))
+        .collect();
+    let top = 48.0;
+    let (width, height) = (2.0 * WIDTH, top + HEIGHT * panels.len().div_ceil(2) as f64);
+    let mut svg = format!(
+        "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" role=\"img\" \
+         aria-label=\"{0}\">\n<rect class=\"ground\" width=\"{width}\" height=\"{height}\"/>\n\
+         <text class=\"title\" style=\"font-size: 22px\" x=\"{LEFT}\" y=\"34\">{0}</text>\n",
+        escape(title)
+    );
+    for (at, panel) in panels.iter().enumerate() {
+        let inner = match panel {
+            Panel::Chart { title, x, y, log, lines } => draw(title, x, y, *log, lines, &heights),
+            Panel::Matrix { title, values } => matrix(title, values),
+        };
+        let (left, down) = (WIDTH * (at % 2) as f64, top + HEIGHT * (at / 2) as f64);
+        let place = format!("<svg x=\"{left}\" y=\"{down}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" ");
+        svg.push_str(&inner.replacen("<svg ", &place, 1));
+    }
+    svg + "</svg>\n"
+}
+
+/// A chart of lines whose vertical axis also has room for the heights of others.
+fn draw(title: &str, x_label: &str, y_label: &str, log: Log, lines: &[Line], others: &[f64]) -> String {
     let values = |f: fn(&(f64, f64)) -> f64| lines.iter().flat_map(move |line| line.points.iter().map(f));
     let x = Scale::new(values(|p| p.0), matches!(log, Log::X | Log::Both), true);
-    let y = Scale::new(values(|p| p.1), matches!(log, Log::Y | Log::Both), false);
+    let heights = values(|p| p.1).chain(others.iter().copied());
+    let y = Scale::new(heights, matches!(log, Log::Y | Log::Both), false);
     let at = |point: &(f64, f64)| {
         let (x, y) = (x.place(point.0)?, y.place(point.1)?);
         Some((LEFT + PLOT_WIDTH * x, TOP + PLOT_HEIGHT * (1.0 - y)))

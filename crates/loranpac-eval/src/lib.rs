@@ -18,6 +18,7 @@ pub mod recipe;
 pub mod report;
 pub mod run;
 pub mod spec;
+pub mod stability;
 pub mod stream;
 pub mod sweep;
 pub mod system;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::spec::{Order, Spec, When};
 use crate::stream::Scenario;
+use crate::sweep::Source;
 use crate::view::{Figure, Table};
 
 /// One recipe.
@@ -250,6 +251,11 @@ impl Recipe {
             }
         }
         Ok(all)
+    }
+
+    /// The runs on each of some data sets.
+    pub fn plans(&self, sources: &[Source], scale: &Scale) -> Result<Vec<(Source, Vec<Spec>)>, Error> {
+        sources.iter().map(|source| Ok((source.clone(), self.specs(&source.key, scale)?))).collect()
     }
 }
 

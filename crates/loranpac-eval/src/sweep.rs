@@ -1,4 +1,4 @@
-//! Sweeps: all runs of a recipe on all its data. What is finished is on disk at once; what is on disk is not run again.
+//! Sweeps: many runs on several data sets, those of a recipe for one. What is finished is on disk at once; what is on disk is not run again.
 
 use std::fs::File;
 use std::io::Write;
@@ -14,7 +14,6 @@ use crate::error::Error;
 use crate::formats;
 use crate::paper;
 use crate::plan::Maps;
-use crate::recipe::{Recipe, Scale};
 use crate::run::{Experiment, Progress, Run, SCHEMA};
 use crate::spec::Spec;
 use crate::stream;
@@ -69,7 +68,21 @@ impl Source {
         Source { key: "digits".to_owned(), backbone: "pixels".to_owned(), path: None }
     }
 
-    fn open(&self) -> Result<Dataset, Error> {
+    /// A feature file: `NAME.*` or `NAME-ENCODER.*`, where NAME is one of the paper's, or has no dash in it.
+    pub fn file_at(path: &Path) -> Source {
+        let stem = stem(path);
+        let begins = |key: &&String| {
+            stem.strip_prefix(key.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        };
+        let length =
+            paper::data_sets().keys().filter(begins).map(String::len).max().or(stem.find('-')).unwrap_or(stem.len());
+        let (key, rest) = stem.split_at(length);
+        let backbone = rest.trim_start_matches('-').to_owned();
+        Source { key: key.to_owned(), backbone, path: Some(path.to_owned()) }
+    }
+
+    /// Reads the data.
+    pub fn open(&self) -> Result<Dataset, Error> {
         self.path.as_deref().map_or_else(|| Ok(embedded::digits()), Dataset::open)
     }
 
@@ -109,20 +122,9 @@ pub fn find(files: &[PathBuf], names: &[String], backbone: Option<&str>) -> (Vec
     (sources, missing)
 }
 
-/// Every file as a data set: `NAME.*` or `NAME-ENCODER.*`, where NAME is one of the paper's, or has no dash in it.
+/// Every file as a data set.
 pub fn all(files: &[PathBuf]) -> Vec<Source> {
-    let source = |path: &PathBuf| {
-        let stem = stem(path);
-        let begins = |key: &&String| {
-            stem.strip_prefix(key.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
-        };
-        let length =
-            paper::data_sets().keys().filter(begins).map(String::len).max().or(stem.find('-')).unwrap_or(stem.len());
-        let (key, rest) = stem.split_at(length);
-        let backbone = rest.trim_start_matches('-').to_owned();
-        Source { key: key.to_owned(), backbone, path: Some(path.clone()) }
-    };
-    files.iter().map(source).collect()
+    files.iter().map(|path| Source::file_at(path)).collect()
 }
 
 fn stem(path: &Path) -> String {
@@ -210,39 +212,30 @@ pub enum Event<'a> {
     Note(String),
 }
 
-/// All runs of a recipe on some data.
+/// Many runs on some data.
 pub struct Sweep<'a> {
-    /// What to run.
-    pub recipe: &'a Recipe,
-    /// On what.
-    pub sources: &'a [Source],
-    /// How much smaller.
-    pub scale: Scale,
-    /// Where finished runs are kept.
-    pub store: &'a Store,
+    /// What to run on what.
+    pub plans: &'a [(Source, Vec<Spec>)],
+    /// Where finished runs are kept, if anywhere.
+    pub store: Option<&'a Store>,
     /// Threads in use.
     pub threads: usize,
 }
 
 impl Sweep<'_> {
     /// How many runs there are.
-    pub fn count(&self) -> Result<usize, Error> {
-        self.sources.iter().map(|source| Ok(self.recipe.specs(&source.key, &self.scale)?.len())).sum()
+    pub fn count(&self) -> usize {
+        self.plans.iter().map(|(_, specs)| specs.len()).sum()
     }
 
-    /// Runs what is not there yet; returns all runs in the recipe's order. A run that cannot be done (for want of
+    /// Runs what is not there yet; returns all runs in the order of the plans. A run that cannot be done (for want of
     /// memory, or of arrays in the file) is left out with a note, and so is a file that cannot be read. Ends with [`Error::Interrupted`] if `watch` breaks.
     pub fn run(&self, watch: &mut dyn FnMut(Event<'_>) -> ControlFlow<()>) -> Result<Vec<Record>, Error> {
-        let plans = self
-            .sources
-            .iter()
-            .map(|source| Ok((source, self.recipe.specs(&source.key, &self.scale)?)))
-            .collect::<Result<Vec<_>, Error>>()?;
-        let total: f64 = plans.iter().flat_map(|(_, specs)| specs).map(cost).sum();
+        let total: f64 = self.plans.iter().flat_map(|(_, specs)| specs).map(cost).sum();
         let (mut before, mut number) = (0.0, 0);
         let mut records = Vec::new();
         let mut maps = Maps::new(true, None);
-        for (source, specs) in &plans {
+        for (source, specs) in self.plans {
             let whole = match source.open() {
                 Ok(whole) => whole,
                 Err(error) => {
@@ -265,7 +258,7 @@ impl Sweep<'_> {
             for spec in specs {
                 number += 1;
                 let share = |done: f64| (before + done * cost(spec)) / total;
-                let record = match self.store.load(&data, spec, self.threads) {
+                let record = match self.store.and_then(|store| store.load(&data, spec, self.threads)) {
                     Some(record) => {
                         let _ = watch(Event::Done { before: true, record: &record });
                         Some(record)
@@ -282,7 +275,7 @@ impl Sweep<'_> {
                         match run(spec, dataset, &mut maps, self.threads, &mut tell) {
                             Ok(run) => {
                                 let record = Record { schema: SCHEMA, data: data.clone(), run };
-                                self.store.save(&record)?;
+                                self.store.map_or(Ok(()), |store| store.save(&record))?;
                                 let _ = watch(Event::Done { before: false, record: &record });
                                 Some(record)
                             }

@@ -23,8 +23,8 @@ fn recipe(name: &str) -> Recipe {
 /// Runs a recipe on the digits; the watcher may break it off.
 fn sweep(recipe: &Recipe, folder: &Path, watch: &mut dyn FnMut() -> ControlFlow<()>) -> Result<Vec<Record>, Error> {
     let store = Store::open(folder.to_owned())?;
-    let sources = [Source::embedded()];
-    let sweep = Sweep { recipe, sources: &sources, scale: Scale::QUICK, store: &store, threads: 1 };
+    let plans = recipe.plans(&[Source::embedded()], &Scale::QUICK)?;
+    let sweep = Sweep { plans: &plans, store: Some(&store), threads: 1 };
     sweep.run(&mut |_: Event<'_>| watch())
 }
 

@@ -23,6 +23,9 @@ use crate::scalar::Scalar;
 const BLOCK: usize = 256;
 /// Rounds of re-orthogonalisation before we give up hope of improving; two do unless the data is adversarial.
 const MAX_ROUNDS: usize = 5;
+/// A new direction that shrinks below this share of its length when it is projected again was rounding noise inside the
+/// span of the basis: it would never become orthogonal. A true one, above the drop level, keeps nearly all of its length.
+const TRUE_DIRECTION: f64 = 0.1;
 
 /// The basis, stored as blocks of columns.
 #[derive(Debug, Clone)]
@@ -126,12 +129,13 @@ impl<T: Scalar> Basis<T> {
         self.add_product(h.rb_mut(), transposed(projected.as_ref()).as_ref(), -1.0);
         let mut new = orthonormalise(h.rb_mut(), norms, drop, room);
         let mut qn = h.subcols_mut(0, new.nrows());
+        let least = if drop == 0.0 { f64::MIN_POSITIVE } else { TRUE_DIRECTION };
         for _ in 0..MAX_ROUNDS {
             let p = qn.ncols();
             let overlap = self.project(qn.rb());
             self.add_product(qn.rb_mut(), transposed(overlap.as_ref()).as_ref(), -1.0);
             let overlap: Mat<f64> = transposed(overlap.as_ref());
-            let r2 = orthonormalise(qn.rb_mut(), &vec![1.0; p], f64::MIN_POSITIVE, p);
+            let r2 = orthonormalise(qn.rb_mut(), &vec![1.0; p], least, p);
             matmul(&mut known, Accum::Add, &overlap, &new, 1.0, par());
             // R2' R2 is what Qn' Qn was before this round: the factorisation may have reordered the columns.
             let departure = r2.transpose() * &r2 - Mat::<f64>::identity(p, p);

@@ -244,7 +244,7 @@ impl Figure {
 }
 
 /// Lines whose only point stands nowhere on the axis (NaN) become level lines from end to end.
-fn level(lines: &mut [Line]) {
+pub(crate) fn level(lines: &mut [Line]) {
     let ends = lines.iter().flat_map(|line| line.points.iter().map(|p| p.0)).filter(|x| !x.is_nan());
     let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));
     let (low, high) = if low > high { (0.0, 1.0) } else { (low, high) };

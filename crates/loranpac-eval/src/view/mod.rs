@@ -5,6 +5,7 @@ mod figure;
 mod table;
 
 pub use axis::{Axis, Metric, Place, thousands};
+pub(crate) use figure::level;
 pub use figure::{Figure, Line, Log, Panel};
 pub use table::{Cell, Filled, Table};
 

@@ -1,0 +1,68 @@
+//! `loranpac run --stability`: how much the final accuracy depends on each setting, on the user's own features.
+
+use std::io::Write;
+
+use anyhow::{Context, Result, bail};
+use loranpac_eval::run::SCHEMA;
+use loranpac_eval::spec::{Spec, quote};
+use loranpac_eval::stability::{self, COLUMNS};
+use loranpac_eval::sweep::{self as sweeps, Store, Sweep};
+use serde_json::json;
+
+use crate::run::{Args, orders, specify, write};
+use crate::table;
+
+pub fn main(args: &Args, threads: usize) -> Result<()> {
+    let (methods, common) = specify(args)?;
+    let mut bases = Vec::new();
+    for method in &methods {
+        for (seed, order) in orders(args)? {
+            let spec = Spec { method: method.name.to_owned(), seed, order, ..common.clone() };
+            bases.push(spec.normalised()?);
+        }
+    }
+    let source = args.source();
+    let dataset = source.open()?;
+    let (name, classes) = (dataset.name.clone(), dataset.classes.len());
+    drop(dataset);
+    let plans = [(source, stability::specs(&bases, classes)?)];
+    let store = match &args.report {
+        None => None,
+        Some(folder) => Some(Store::open(folder.join("runs"))?),
+    };
+    let sweep = Sweep { plans: &plans, store: store.as_ref(), threads };
+    let mut notes = Vec::new();
+    let records = crate::sweep::run(&sweep, args.quiet, &mut notes, args.report.as_deref())?;
+    if records.is_empty() {
+        bail!("nothing could be run: {}", notes.join("; "));
+    }
+    let all = stability::measure(&bases, classes, &records)?;
+    let title = format!("Final accuracy on {name} when one setting is varied ({} runs)", records.len());
+    let runs: Vec<_> = records.iter().map(|record| &record.run).collect();
+    let text = || {
+        anyhow::Ok(serde_json::to_string_pretty(&json!({ "schema": SCHEMA, "stability": all, "runs": runs }))? + "\n")
+    };
+    if let Some(folder) = &args.report {
+        let command: Vec<String> = std::env::args().skip(1).map(|word| quote(&word)).collect();
+        let page = format!(
+            "# {title}\n\n    loranpac {}\n\n{}\n![Final accuracy over each setting](stability.svg)\n{}",
+            command.join(" "),
+            stability::markdown(&all),
+            notes.iter().map(|note| format!("\n- {note}\n")).collect::<String>()
+        );
+        write(&folder.join("stability.json"), &text()?)?;
+        write(&folder.join("stability.md"), &page)?;
+        write(&folder.join("stability.svg"), &stability::svg(&title, &all))?;
+    }
+    if args.to_stdout() {
+        return std::io::stdout().write_all(text()?.as_bytes()).context("cannot write to standard output");
+    }
+    if let Some(path) = &args.json {
+        sweeps::write_atomically(path, text()?.as_bytes())?;
+    }
+    if !args.quiet {
+        print!("{}", table::layout(&COLUMNS, &stability::rows(&all), 3));
+        println!("\n{title}; spread: highest minus lowest, in points");
+    }
+    Ok(())
+}

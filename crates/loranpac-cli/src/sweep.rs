@@ -1,0 +1,56 @@
+//! A sweep as a person watches it: a bar with an ETA, notes, and Ctrl-C.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result};
+use loranpac_eval::Error;
+use loranpac_eval::sweep::{Event, Record, Sweep};
+
+use crate::progress::SweepBar;
+
+/// What a shell expects of a program that Ctrl-C has ended.
+const INTERRUPTED: i32 = 130;
+
+/// Runs a sweep. What it notes is printed and added to `notes`; `place` is where finished runs are, if they are kept.
+pub fn run(sweep: &Sweep<'_>, quiet: bool, notes: &mut Vec<String>, place: Option<&Path>) -> Result<Vec<Record>> {
+    let stop = on_interrupt()?;
+    let bar = SweepBar::new(sweep.count(), quiet);
+    notes.iter().for_each(|note| bar.note(note));
+    let mut watch = |event: Event<'_>| {
+        if let Event::Note(text) = &event {
+            notes.push(text.clone());
+        }
+        bar.update(event);
+        if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    match sweep.run(&mut watch) {
+        Err(Error::Interrupted) => {
+            drop(bar);
+            match place.map(Path::display) {
+                Some(place) => {
+                    eprintln!("interrupted; finished runs are in {place}, the same command goes on from there");
+                }
+                None => eprintln!("interrupted; with --report DIR finished runs are kept, and the next call goes on"),
+            }
+            std::process::exit(INTERRUPTED);
+        }
+        other => Ok(other?),
+    }
+}
+
+/// A flag that Ctrl-C sets; a second Ctrl-C ends the program at once.
+fn on_interrupt() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = stop.clone();
+    ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(INTERRUPTED);
+        }
+        eprintln!("\nstopping after this task; Ctrl-C again stops at once");
+    })
+    .context("cannot watch for Ctrl-C")?;
+    Ok(stop)
+}

@@ -1,0 +1,244 @@
+//! Stability as a measured property: one setting is varied, everything else stays, and the spread of the final accuracy
+//! is one number. The paper's claim is that this number is small for LoRanPAC; here it is for any method, on any data.
+
+use std::fmt::Write;
+
+use loranpac::Truncation;
+use loranpac::lift::{self, Rows};
+use serde::Serialize;
+
+use crate::chart;
+use crate::error::Error;
+use crate::metrics::mean;
+use crate::spec::{Spec, When};
+use crate::stream::Scenario;
+use crate::sweep::Record;
+use crate::view::{Line, Log, Panel, level};
+
+/// A setting that is varied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Knob {
+    /// zeta.
+    Truncate,
+    /// lambda.
+    Ridge,
+    /// E.
+    Width,
+    /// Classes per task.
+    Inc,
+}
+
+impl Knob {
+    /// All of them.
+    pub const ALL: [Knob; 4] = [Knob::Truncate, Knob::Ridge, Knob::Width, Knob::Inc];
+
+    /// What it is, for people.
+    pub fn label(self) -> &'static str {
+        match self {
+            Knob::Truncate => "share of directions cut, zeta",
+            Knob::Ridge => "ridge, lambda",
+            Knob::Width => "width, E",
+            Knob::Inc => "classes per task",
+        }
+    }
+
+    /// Whether the method of a run has it.
+    fn applies(self, spec: &Spec) -> Result<bool, Error> {
+        let method = spec.method()?;
+        Ok(match self {
+            Knob::Truncate => method.truncates,
+            Knob::Ridge => method.knows("ridge"),
+            Knob::Width => method.input.lifted() && lift::find(&spec.lift)?.projection != Rows::None,
+            Knob::Inc => method.continual && matches!(spec.scenario, Scenario::Class { .. }),
+        })
+    }
+
+    /// Where a run stands, if it stands anywhere: a method that chooses lambda by itself does not.
+    fn place(self, spec: &Spec) -> Option<f64> {
+        match (self, spec.scenario) {
+            (Knob::Truncate, _) => match spec.truncation {
+                Some(Truncation::Fraction(zeta)) => Some(zeta),
+                None if spec.method().is_ok_and(|method| method.cuts) => match Truncation::default() {
+                    Truncation::Fraction(zeta) => Some(zeta),
+                    _ => None,
+                },
+                _ => None,
+            },
+            (Knob::Ridge, _) => spec.settings.get("ridge")?.parse().ok(),
+            (Knob::Width, _) => Some(spec.width as f64),
+            (Knob::Inc, Scenario::Class { increment, .. }) => Some(increment as f64),
+            (Knob::Inc, _) => None,
+        }
+    }
+
+    /// The values that are tried besides that of the run itself.
+    fn values(self, spec: &Spec, classes: usize) -> Vec<f64> {
+        let values = match self {
+            Knob::Truncate => vec![0.05, 0.1, 0.25, 0.5, 0.75],
+            Knob::Ridge => vec![1.0, 100.0, 1e4, 1e6],
+            Knob::Width => [0.25, 0.5, 2.0].iter().map(|part| (spec.width as f64 * part).round().max(1.0)).collect(),
+            Knob::Inc => [1.0, 2.0, 5.0, 10.0, 25.0].into_iter().filter(|inc| *inc < classes as f64).collect(),
+        };
+        let own = self.place(spec);
+        values.into_iter().filter(|value| Some(*value) != own).collect()
+    }
+
+    /// The run with another value.
+    fn set(self, spec: &Spec, value: f64) -> Spec {
+        let mut spec = spec.clone();
+        match self {
+            Knob::Truncate => spec.truncation = Some(Truncation::Fraction(value)),
+            Knob::Ridge => drop(spec.settings.insert("ridge".to_owned(), value.to_string())),
+            Knob::Width => spec.width = value as usize,
+            Knob::Inc => spec.scenario = Scenario::Class { base: 0, increment: value as usize },
+        }
+        spec
+    }
+
+    fn log(self) -> Log {
+        if self == Knob::Truncate { Log::None } else { Log::X }
+    }
+}
+
+/// All runs for some base runs (methods, seeds), each once; only the accuracy at the end matters.
+pub fn specs(bases: &[Spec], classes: usize) -> Result<Vec<Spec>, Error> {
+    let mut all: Vec<Spec> = Vec::new();
+    for base in bases {
+        let own = at_the_end(base)?;
+        let mut runs = vec![own.clone()];
+        for knob in Knob::ALL {
+            if knob.applies(&own)? {
+                runs.extend(knob.values(&own, classes).into_iter().map(|value| knob.set(&own, value)));
+            }
+        }
+        for run in runs {
+            let run = run.normalised()?;
+            if !all.contains(&run) {
+                all.push(run);
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn at_the_end(spec: &Spec) -> Result<Spec, Error> {
+    Spec { eval: When::Final, ..spec.clone() }.normalised()
+}
+
+/// How much the final accuracy of a method depends on each knob.
+#[derive(Debug, Clone, Serialize)]
+pub struct Stability {
+    /// The method.
+    pub method: String,
+    /// Final accuracy over all test samples with everything as it was asked for, mean over seeds.
+    pub accuracy: Option<f64>,
+    /// One entry for every knob that the method has.
+    pub knobs: Vec<Swept>,
+}
+
+/// What one knob does.
+#[derive(Debug, Clone, Serialize)]
+pub struct Swept {
+    /// Which.
+    pub knob: Knob,
+    /// Where the method stands without being told, if that is a place.
+    pub own: Option<f64>,
+    /// (value, final accuracy over all test samples, mean over seeds), in ascending order, the method's own included.
+    pub points: Vec<(f64, f64)>,
+    /// Highest minus lowest accuracy, in points; the method's own value counts.
+    pub spread: Option<f64>,
+}
+
+/// Reads the answer off the runs; those that could not be made are left out.
+pub fn measure(bases: &[Spec], classes: usize, records: &[Record]) -> Result<Vec<Stability>, Error> {
+    let accuracy = |specs: &[Spec]| -> Result<Option<f64>, Error> {
+        let mut found = Vec::new();
+        for spec in specs {
+            let spec = spec.clone().normalised()?;
+            let record = records.iter().find(|record| record.run.config.spec == spec);
+            found.extend(record.and_then(|record| record.run.final_accuracy_samples));
+        }
+        Ok(mean(&found))
+    };
+    let mut names: Vec<&str> = bases.iter().map(|base| base.method.as_str()).collect();
+    names.dedup();
+    let mut all = Vec::new();
+    for name in names {
+        let seeds = bases.iter().filter(|base| base.method == name).map(at_the_end).collect::<Result<Vec<_>, _>>()?;
+        let Some(first) = seeds.first() else { continue };
+        let own = accuracy(&seeds)?;
+        let mut knobs = Vec::new();
+        for knob in Knob::ALL {
+            if !knob.applies(first)? {
+                continue;
+            }
+            let mut points: Vec<(f64, f64)> = knob.place(first).zip(own).into_iter().collect();
+            for value in knob.values(first, classes) {
+                let with: Vec<Spec> = seeds.iter().map(|seed| knob.set(seed, value)).collect();
+                points.extend(accuracy(&with)?.map(|accuracy| (value, accuracy)));
+            }
+            points.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let seen = || points.iter().map(|point| point.1).chain(own);
+            let spread = (points.len() > 1).then(|| seen().fold(f64::MIN, f64::max) - seen().fold(f64::MAX, f64::min));
+            knobs.push(Swept { knob, own: knob.place(first), points, spread });
+        }
+        all.push(Stability { method: name.to_owned(), accuracy: own, knobs });
+    }
+    Ok(all)
+}
+
+/// One picture: a panel for every knob, a line for every method, all on one scale.
+pub fn svg(title: &str, all: &[Stability]) -> String {
+    let panel = |knob: Knob| {
+        let line = |method: &Stability| {
+            let swept = method.knobs.iter().find(|swept| swept.knob == knob);
+            let points = match swept {
+                Some(swept) if !swept.points.is_empty() => swept.points.clone(),
+                _ => method.accuracy.map(|own| (f64::NAN, own)).into_iter().collect(),
+            };
+            let spread = swept.and_then(|swept| swept.spread);
+            let words = spread.map_or("has no such knob".to_owned(), |spread| format!("spread {spread:.1}"));
+            Line { name: format!("{}, {words}", method.method), points }
+        };
+        let mut lines: Vec<Line> = all.iter().map(line).collect();
+        level(&mut lines);
+        let (x, y) = (knob.label().to_owned(), "final accuracy, %".to_owned());
+        Panel::Chart { title: knob.label().to_owned(), x, y, log: knob.log(), lines }
+    };
+    chart::standalone(&chart::grid(title, &Knob::ALL.map(panel)))
+}
+
+/// One row per method and knob: what was tried, the lowest, own and highest accuracy, and their spread.
+pub fn rows(all: &[Stability]) -> Vec<Vec<String>> {
+    let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
+    let mut rows = Vec::new();
+    for method in all {
+        for swept in &method.knobs {
+            let tried: Vec<String> = swept.points.iter().map(|point| chart::short(point.0)).collect();
+            let seen = || swept.points.iter().map(|point| point.1).chain(method.accuracy);
+            rows.push(vec![
+                method.method.clone(),
+                swept.knob.label().to_owned(),
+                tried.join(" "),
+                number(seen().min_by(f64::total_cmp)),
+                number(method.accuracy),
+                number(seen().max_by(f64::total_cmp)),
+                number(swept.spread),
+            ]);
+        }
+    }
+    rows
+}
+
+/// The columns of [`rows`].
+pub const COLUMNS: [&str; 7] = ["method", "knob", "values", "lowest %", "as it is %", "highest %", "spread"];
+
+/// The rows as a Markdown table.
+pub fn markdown(all: &[Stability]) -> String {
+    let mut text = format!("| {} |\n|{}\n", COLUMNS.join(" | "), "---|".repeat(COLUMNS.len()));
+    for row in rows(all) {
+        let _ = writeln!(text, "| {} |", row.join(" | "));
+    }
+    text
+}
