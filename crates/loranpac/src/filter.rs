@@ -87,16 +87,40 @@ pub struct Facts {
     pub kept: usize,
     /// lambda.
     pub ridge: f64,
-    /// mu_1, where the spectrum was computed.
-    pub largest: Option<f64>,
-    /// mu_k, the smallest kept.
-    pub smallest_kept: Option<f64>,
+    /// The spectrum of S in a few numbers, where it was computed and something was kept.
+    pub spectrum: Option<Spectrum>,
     /// mu_{k+1}, the largest that this classifier leaves out.
     pub cut: f64,
     /// Training MSE `|W H - Y|^2 / M`: at least this, and exactly this while nothing was lost.
     pub train_mse: f64,
     /// ... and at most this: `train_mse + lost |W|^2 / M`.
     pub train_mse_upper: f64,
+}
+
+/// The spectrum of S in a few numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Spectrum {
+    /// mu_1.
+    pub largest: f64,
+    /// mu_k, the smallest kept.
+    pub smallest_kept: f64,
+    /// The smallest that is more than rounding.
+    pub smallest: f64,
+    /// The sum of all.
+    pub sum: f64,
+    /// The sum from mu_k on.
+    pub sum_from_kept: f64,
+}
+
+impl Spectrum {
+    /// Of eigenvalues in descending order of which k are kept; none if k = 0.
+    fn of(mu: &[f64], k: usize) -> Option<Spectrum> {
+        let (&largest, &smallest_kept) = (mu.first()?, mu.get(k.checked_sub(1)?)?);
+        let rounding = Selection::floor(mu) * mu.len() as f64;
+        let smallest = mu.iter().copied().take_while(|value| *value > rounding).last().unwrap_or(largest);
+        let sum = |part: &[f64]| part.iter().map(|value| value.max(0.0)).sum();
+        Some(Spectrum { largest, smallest_kept, smallest, sum: sum(mu), sum_from_kept: sum(&mu[k - 1..]) })
+    }
 }
 
 /// Forms the classifier. `max_rank` is the paper's r_max.
@@ -118,8 +142,7 @@ pub fn solve<T: Scalar>(stats: &mut Statistics<T>, filter: Filter, max_rank: usi
             Facts {
                 kept: x.ncols(),
                 ridge,
-                largest: None,
-                smallest_kept: None,
+                spectrum: None,
                 cut: 0.0,
                 train_mse: 1.0 - (fitted + ridge * squared_norm(x.as_ref())) / samples,
                 train_mse_upper: 0.0,
@@ -133,7 +156,8 @@ pub fn solve<T: Scalar>(stats: &mut Statistics<T>, filter: Filter, max_rank: usi
         facts.train_mse = 1.0 + error / samples;
     }
     facts.train_mse = facts.train_mse.max(0.0);
-    let lost = stats.losses().lost + stats.latest_cut();
+    // What the latest task's cut removed is orthogonal to the directions that W uses, and costs nothing here.
+    let lost = stats.losses().lost;
     facts.train_mse_upper = facts.train_mse + lost * squared_norm(x.as_ref()) / samples;
     Ok(Solution { coefficients: x, facts })
 }
@@ -156,8 +180,7 @@ fn hard<T: Scalar>(
         facts = Some(Facts {
             kept: k,
             ridge,
-            largest: mu.first().copied(),
-            smallest_kept: k.checked_sub(1).map(|last| mu[last]),
+            spectrum: Spectrum::of(mu, k),
             cut: mu.get(k).copied().unwrap_or(0.0).max(0.0),
             train_mse: 1.0 - fitted / samples as f64,
             train_mse_upper: 0.0,

@@ -42,7 +42,7 @@ mod tridiagonal;
 mod truncation;
 
 pub use basis::{Basis, Split};
-pub use certificate::Certificate;
+pub use certificate::{Assumptions, Bounds, Certificate, Gaussian, Verdict};
 pub use error::Error;
 pub use features::Features;
 pub use filter::{Filter, Ridge};
@@ -50,5 +50,5 @@ pub use gram::{Eigen, Gram};
 pub use label::{Label, LabelTable};
 pub use learner::{Config, Learner, LoRanPac, Schedule, Scores, SimpleCil, StreamSizes, Summary};
 pub use scalar::Scalar;
-pub use statistics::{DEFAULT_DROP, Losses, Statistics};
+pub use statistics::{Cut, DEFAULT_DROP, Losses, Statistics};
 pub use truncation::Truncation;

@@ -17,6 +17,12 @@ use crate::scalar::Scalar;
 /// The Gram matrix in f64 resolves directions down to this share of a column's length, and not further.
 const GRAM_RESOLUTION: f64 = 1e-7;
 
+/// The share of a column's length below which [`orthonormalise`] leaves a direction out.
+pub(crate) fn resolution<T: Scalar>(drop: f64) -> f64 {
+    let coarse = T::EPSILON > GRAM_RESOLUTION / 10.0;
+    if coarse && drop > 0.0 { drop.max(GRAM_RESOLUTION) } else { drop }
+}
+
 /// Replaces the first p columns of `h` by an orthonormal basis Qn of its columns and returns Rn (p x m).
 ///
 /// Directions with at most `drop` of their column's length (`norms`) are left out, and there are at most `limit`.
@@ -24,7 +30,7 @@ pub(crate) fn orthonormalise<T: Scalar>(mut h: MatMut<'_, T>, norms: &[f64], dro
     let coarse = T::EPSILON > GRAM_RESOLUTION / 10.0;
     if coarse
         && drop > 0.0
-        && let Some(rn) = by_gram(h.rb_mut(), norms, drop.max(GRAM_RESOLUTION), limit)
+        && let Some(rn) = by_gram(h.rb_mut(), norms, resolution::<T>(drop), limit)
     {
         return rn;
     }

@@ -5,12 +5,12 @@ use faer::linalg::triangular_inverse::invert_lower_triangular;
 use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Accum, Mat, MatMut, MatRef};
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 
 use crate::basis::{Basis, Split};
 use crate::error::Error;
 use crate::gram::Gram;
 use crate::linalg::{cast, cholesky_lower, column_norms, par};
+use crate::orthonormalise::resolution;
 use crate::scalar::Scalar;
 
 /// Multiple of the rounding unit below which a residual counts as rounding noise.
@@ -21,8 +21,36 @@ pub const DEFAULT_DROP: f64 = 20.0;
 /// Drift of the basis, in rounding units, at which it is made orthonormal again after a compression.
 const DRIFT_LIMIT: f64 = 20.0;
 
-/// What past cuts of the spectrum have cost (the paper's a_{t-1} and the past part of gamma_t).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+/// One cut of the spectrum: the eigenvalues that it removed, as far as they are more than rounding.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Cut {
+    /// The largest: mu_{k+1}. 0 if nothing but rounding was removed.
+    pub largest: f64,
+    /// The smallest.
+    pub smallest: f64,
+    /// Their sum.
+    pub sum: f64,
+    /// How many there were.
+    pub directions: usize,
+}
+
+impl Cut {
+    /// What is removed of a spectrum in descending order when `kept` values stay.
+    fn of(values: &[f64], kept: usize, rounding: f64) -> Cut {
+        let removed = values.get(kept..).unwrap_or(&[]);
+        let removed = &removed[..removed.iter().take_while(|value| **value > rounding).count()];
+        Cut {
+            largest: removed.first().copied().unwrap_or(0.0),
+            smallest: removed.last().copied().unwrap_or(0.0),
+            sum: removed.iter().sum(),
+            directions: removed.len(),
+        }
+    }
+}
+
+/// What the past has cost: cuts of the spectrum (the paper's a_{t-1} and the past part of gamma_t), and directions that
+/// were never taken in.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Losses {
     /// Sum over past cuts of the largest eigenvalue that each removed: a_{t-1}.
     pub lost: f64,
@@ -30,15 +58,22 @@ pub struct Losses {
     pub largest: f64,
     /// Number of past cuts that removed something.
     pub cuts: usize,
+    /// Directions that past cuts removed: `M_{t-1} - k_{t-1}` where samples are independent.
+    pub removed: usize,
+    /// How many of them the cap on the basis removed.
+    pub capped: usize,
+    /// A bound on the change of `H H'` by residuals of rounding size that added no direction.
+    pub dropped: f64,
 }
 
 impl Losses {
-    /// Books a cut that removed eigenvalues up to `value`.
-    fn book(&mut self, value: f64) {
-        if value > 0.0 {
-            self.lost += value;
-            self.largest = self.largest.max(value);
+    /// Books a cut.
+    fn book(&mut self, cut: Cut) {
+        if cut.directions > 0 {
+            self.lost += cut.largest;
+            self.largest = self.largest.max(cut.largest);
             self.cuts += 1;
+            self.removed += cut.directions;
         }
     }
 }
@@ -59,8 +94,8 @@ pub struct Statistics<T> {
     counts: Vec<usize>,
     samples: usize,
     losses: Losses,
-    /// The largest eigenvalue that the cut after the latest task removed; booked when the next task comes.
-    latest_cut: f64,
+    /// The cut after the latest task; booked when the next task comes.
+    latest_cut: Cut,
     /// Whether J may have components outside the basis: true once a compression has dropped directions.
     outside: bool,
     drop: f64,
@@ -77,7 +112,7 @@ impl<T: Scalar> Statistics<T> {
             counts: Vec::new(),
             samples: 0,
             losses: Losses::default(),
-            latest_cut: 0.0,
+            latest_cut: Cut::default(),
             outside: false,
             drop,
         }
@@ -123,8 +158,8 @@ impl<T: Scalar> Statistics<T> {
         self.losses
     }
 
-    /// What [`Statistics::cut`] removed after the latest task: mu_{k_t + 1}, or 0.
-    pub fn latest_cut(&self) -> f64 {
+    /// What [`Statistics::cut`] removed after the latest task.
+    pub fn latest_cut(&self) -> Cut {
         self.latest_cut
     }
 
@@ -159,6 +194,9 @@ impl<T: Scalar> Statistics<T> {
         self.add_label_sums(h.rb(), classes);
         let rank = self.basis.rank();
         let Split { known, new } = self.basis.absorb(h, &norms, self.drop * T::EPSILON);
+        if self.basis.rank() < width {
+            self.losses.dropped += dropped(norms, new.nrows(), resolution::<T>(self.drop * T::EPSILON));
+        }
 
         let mut cross = Mat::zeros(all_classes, rank + new.nrows());
         cross.as_mut().submatrix_mut(0, 0, known_classes, rank).copy_from(&self.cross);
@@ -195,9 +233,9 @@ impl<T: Scalar> Statistics<T> {
     pub fn cut(&mut self, k: impl FnOnce(&[f64]) -> usize) -> Result<(), Error> {
         let eigen = self.gram.eigen()?;
         let k = k(&eigen.values);
-        if let Some(&removed) = eigen.values.get(k) {
-            let removed = self.unless_rounding(removed);
-            self.losses.book(std::mem::replace(&mut self.latest_cut, removed));
+        if k < eigen.values.len() {
+            let cut = Cut::of(&eigen.values, k, self.gram.rounding_floor());
+            self.losses.book(std::mem::replace(&mut self.latest_cut, cut));
             self.gram.set_eigen(&eigen.values[..k], eigen.vectors.as_ref().subcols(0, k));
         }
         Ok(())
@@ -206,10 +244,13 @@ impl<T: Scalar> Statistics<T> {
     /// Shrinks the basis to its `rank` leading eigendirections: `Q <- Q V`, `S <- diag(mu)`.
     pub fn compress(&mut self, rank: usize) -> Result<(), Error> {
         let eigen = self.gram.eigen()?;
-        let Some(&removed) = eigen.values.get(rank) else { return Ok(()) };
+        if rank >= eigen.values.len() {
+            return Ok(());
+        }
         let vectors = eigen.vectors.as_ref().subcols(0, rank);
-        let removed = self.unless_rounding(removed);
-        self.losses.book(removed);
+        let cut = Cut::of(&eigen.values, rank, self.gram.rounding_floor());
+        self.losses.book(cut);
+        self.losses.capped += cut.directions;
         self.outside = true;
         self.gram.set_diagonal(&eigen.values[..rank].iter().map(|v| v.max(0.0)).collect::<Vec<_>>());
         self.cross = &self.cross * vectors;
@@ -218,11 +259,6 @@ impl<T: Scalar> Statistics<T> {
             self.reorthonormalise();
         }
         Ok(())
-    }
-
-    /// An eigenvalue that is removed, or 0 if it is no more than the rounding of S.
-    fn unless_rounding(&self, value: f64) -> f64 {
-        if value > self.gram.rounding_floor() { value } else { 0.0 }
     }
 
     /// With `Q' Q = L L'`: `Q <- Q L^-T`, `S <- L' S L`, `N <- N L`, which represent the same matrices.
@@ -251,4 +287,12 @@ impl<T: Scalar> Statistics<T> {
         self.basis.add_product(w.as_mut(), x.as_ref(), 1.0);
         w
     }
+}
+
+/// A bound on the change of `H H'` when the samples that added no direction lose a residual r of at most `share` of
+/// their length: `|H H' - (H - R) (H - R)'| <= sum of 2 |h| |r| + |r|^2`, over as many samples, the longest.
+fn dropped(mut norms: Vec<f64>, directions: usize, share: f64) -> f64 {
+    norms.sort_by(|a, b| b.total_cmp(a));
+    let without = norms.len().saturating_sub(directions);
+    norms[..without].iter().map(|norm| norm * norm * share * (2.0 + share)).sum()
 }

@@ -225,7 +225,7 @@ impl Learner for LoRanPac {
             ridge: facts.map(|f| f.ridge),
             train_mse: facts.map(|f| f.train_mse),
             train_mse_upper: facts.map(|f| f.train_mse_upper),
-            certificate: facts.map(|f| Certificate::new(self.stats.losses(), self.stats.latest_cut(), f)),
+            certificate: facts.map(|f| Certificate::new(&self.stats, f)),
             ..Summary::default()
         }
     }

@@ -26,7 +26,7 @@ pub use rls::Rls;
 pub use simplecil::SimpleCil;
 pub use softmax::Softmax;
 
-use crate::certificate::Certificate;
+use crate::certificate::{Certificate, Verdict};
 use crate::error::Error;
 use crate::features::Features;
 use crate::label::{Label, LabelTable};
@@ -109,6 +109,14 @@ pub struct Summary {
     pub certificate: Option<Certificate>,
     /// How far a recursively updated inverse is from inverting what it should, for methods that have one.
     pub drift: Option<f64>,
+}
+
+impl Summary {
+    /// The certificate in words, if there is one.
+    pub fn verdict(&self) -> Option<Verdict> {
+        let mse = self.train_mse?;
+        Some(self.certificate?.verdict(mse, self.train_mse_upper.unwrap_or(mse)))
+    }
 }
 
 /// Scores of a batch: one row per sample, one column per class index.

@@ -1,0 +1,103 @@
+//! The paper's quantities, read off the state: how far the model may be from the offline solution and from the data.
+//!
+//! With `H H'` of everything learned, `D = H H' - Q S Q'` is what past cuts removed (Lemma truncation-equality). It is
+//! positive semidefinite, and `|D| <= lost`. In the late schedule without compressions D = 0, and the classifier is the
+//! offline solution. `docs/theory.md` says what each number means and which of the paper's statements it enters.
+
+mod bounds;
+mod verdict;
+
+use serde::{Deserialize, Serialize};
+
+pub use bounds::{Assumptions, Bounds, Gaussian};
+pub use verdict::Verdict;
+
+use crate::filter::Facts;
+use crate::scalar::Scalar;
+use crate::statistics::Statistics;
+
+/// What truncation has cost so far, in the paper's terms. What needs the spectrum is known for the hard filter only.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Certificate {
+    /// M: samples learned.
+    pub samples: usize,
+    /// k: directions that the classifier uses.
+    pub kept: usize,
+    /// n_max: samples of the largest class.
+    pub largest_class: usize,
+    /// Sum over past cuts of the largest eigenvalue removed: a_{t-1}. 0 in the late schedule without compression.
+    pub lost: f64,
+    /// A bound on the change of `H H'` by residuals of rounding size that added no direction to the basis.
+    pub dropped: f64,
+    /// Number of past cuts: the theorems' t - 1.
+    pub cuts: usize,
+    /// Directions that past cuts removed: the theorems' `M_{t-1} - k_{t-1}`.
+    pub removed: usize,
+    /// How many of them were lost to the cap on the basis.
+    pub capped: usize,
+    /// mu_1 of `B_t B_t'`.
+    pub largest: Option<f64>,
+    /// mu_k of `B_t B_t'`, the smallest kept.
+    pub smallest_kept: Option<f64>,
+    /// mu_{k+1} of `B_t B_t'`, the largest that is cut now: after the latest task, or by the classifier.
+    pub largest_cut: f64,
+    /// a_t: everything lost before, and what is cut now (equation define-a).
+    pub accumulative_error: f64,
+    /// gamma_t: the smallest kept eigenvalue over the largest removed before (equation define-gap-gamma). None if nothing
+    /// was removed (gamma is infinite then), or if the spectrum is not known.
+    pub gamma: Option<f64>,
+    /// What was lost before, over the smallest kept eigenvalue: `a_{t-1} / mu_k`, at most `(t - 1) / gamma_t`.
+    pub loss_share: Option<f64>,
+    /// gap_t: mu_k - mu_{k+1} of `H H'` (equation gap). Exact while nothing was lost; a lower bound afterwards.
+    pub gap: Option<f64>,
+    /// mu_1 / mu_k of what the classifier inverts.
+    pub condition: Option<f64>,
+    /// mu_1 over the smallest eigenvalue that is more than rounding, before anything is cut now.
+    pub condition_before: Option<f64>,
+    /// r_1: the sum of all eigenvalues over the largest.
+    pub effective_rank: Option<f64>,
+    /// r_k: the sum of the eigenvalues from the k-th on, over the k-th.
+    pub effective_rank_kept: Option<f64>,
+    /// What the paper bounds without unknowns. None where its theorems say nothing: soft filter, or a ridge.
+    pub bounds: Option<Bounds>,
+}
+
+impl Certificate {
+    /// Puts the books of past cuts, the latest task's own cut, and the facts of the current classifier together.
+    pub fn new<T: Scalar>(stats: &Statistics<T>, facts: Facts) -> Self {
+        let (past, latest) = (stats.losses(), stats.latest_cut());
+        let before = past.lost + past.dropped;
+        // One of the two is 0: the paper schedule has cut already, the late schedule cuts when the classifier is formed.
+        let largest_cut = latest.largest.max(facts.cut);
+        let mut certificate = Certificate {
+            samples: stats.samples(),
+            kept: facts.kept,
+            largest_class: stats.counts().iter().copied().max().unwrap_or(0),
+            lost: past.lost,
+            dropped: past.dropped,
+            cuts: past.cuts,
+            removed: past.removed,
+            capped: past.capped,
+            largest_cut,
+            accumulative_error: before + largest_cut,
+            ..Certificate::default()
+        };
+        let Some(spectrum) = facts.spectrum else { return certificate };
+        let smallest = if latest.directions > 0 { latest.smallest } else { spectrum.smallest };
+        certificate.largest = Some(spectrum.largest);
+        certificate.smallest_kept = Some(spectrum.smallest_kept);
+        certificate.gamma = (past.largest > 0.0).then(|| spectrum.smallest_kept / past.largest);
+        certificate.loss_share = Some(before / spectrum.smallest_kept);
+        // D is semidefinite: mu_k of H H' is not below that of B B', and mu_{k+1} is above it by a_{t-1} at most.
+        certificate.gap = Some((spectrum.smallest_kept - largest_cut - before).max(0.0));
+        certificate.condition = Some((spectrum.largest + facts.ridge) / (spectrum.smallest_kept + facts.ridge));
+        certificate.condition_before = Some(spectrum.largest / smallest);
+        certificate.effective_rank = Some((spectrum.sum + latest.sum) / spectrum.largest);
+        certificate.effective_rank_kept = Some((spectrum.sum_from_kept + latest.sum) / spectrum.smallest_kept);
+        if facts.ridge == 0.0 {
+            certificate.bounds = certificate.bounds();
+        }
+        certificate
+    }
+}

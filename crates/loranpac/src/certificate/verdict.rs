@@ -1,0 +1,80 @@
+//! The certificate in words.
+
+use serde::{Deserialize, Serialize};
+
+use super::Certificate;
+
+/// Beyond this, eigenvalues that are kept are of the size of the features' own rounding: singular values reach down to
+/// a millionth of the largest, of which single precision has a tenth of that as its unit.
+const ILL_CONDITIONED: f64 = 1e12;
+
+/// What a model can promise, for people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// One line.
+    pub line: String,
+    /// Settings that make the guarantee empty, and what to do about them.
+    pub warnings: Vec<String>,
+}
+
+impl Certificate {
+    /// The verdict, for a training MSE known to lie between two numbers.
+    pub fn verdict(&self, train_mse: f64, train_mse_upper: f64) -> Verdict {
+        let mut parts = vec![if train_mse == train_mse_upper {
+            format!("training MSE {train_mse:.4}, exact")
+        } else {
+            format!("training MSE between {train_mse:.4} and {train_mse_upper:.4}")
+        }];
+        parts.push(match (self.cuts, self.loss_share) {
+            (0, _) => "nothing was lost before: this is the offline solution".to_owned(),
+            (cuts, Some(share)) => format!(
+                "{cuts} earlier {} cost at most {} of the smallest kept eigenvalue",
+                if cuts == 1 { "cut has" } else { "cuts have" },
+                percent(share)
+            ),
+            (cuts, None) => format!("{cuts} earlier cuts have cost at most {:.2e}", self.lost),
+        });
+        if let (Some(after), Some(before)) = (self.condition, self.condition_before) {
+            parts.push(format!("conditioning {after:.1e} ({before:.1e} uncut)"));
+        }
+        parts.push(match self.capped {
+            0 => "nothing lost to the memory cap".to_owned(),
+            capped => format!("{capped} directions lost to the memory cap"),
+        });
+        Verdict { line: parts.join("; "), warnings: self.warnings() }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if let Some(condition) = self.condition.filter(|condition| *condition > ILL_CONDITIONED) {
+            warnings.push(format!(
+                "conditioning {condition:.1e}: directions of rounding size are kept, and scores may be noise; \
+                 cut some (--truncate 0.25), or use loranpac-soft"
+            ));
+        }
+        if let Some(gamma) = self.gamma.filter(|gamma| *gamma < 1.0) {
+            warnings.push(format!(
+                "gamma {gamma:.1e} is below 1: eigenvalues larger than the smallest kept were cut before, and the \
+                 paper's bounds say nothing; the late schedule without a cap loses nothing"
+            ));
+        }
+        let share = self.loss_share.unwrap_or(0.0);
+        if self.capped > 0 && share > 1.0 {
+            warnings.push(format!(
+                "the cap on the basis is far below the data: it has removed {} directions and {} of the smallest kept \
+                 eigenvalue; give it more room (--max-rank, --memory)",
+                self.capped,
+                percent(share)
+            ));
+        }
+        warnings
+    }
+}
+
+fn percent(share: f64) -> String {
+    match 100.0 * share {
+        percent if percent >= 1e4 => format!("{percent:.1e}%"),
+        percent if percent >= 10.0 => format!("{percent:.0}%"),
+        percent => format!("{percent:.2}%"),
+    }
+}
