@@ -117,7 +117,7 @@ pub struct Args {
     /// Write the results as JSON to a file, or to standard output with -
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) json: Option<PathBuf>,
-    /// Write a report into this folder: run.json, report.md and accuracy.svg
+    /// Write a report into this folder: run.json, report.md and pictures
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub(crate) report: Option<PathBuf>,
     /// Print no tables and no progress
@@ -165,6 +165,11 @@ pub fn main(args: Args) -> Result<()> {
     } else if !args.quiet {
         print!("{}", tables(&runs));
     }
+    if !args.quiet {
+        for (method, verdict) in report::verdicts(&runs) {
+            verdict.warnings.iter().for_each(|warning| eprintln!("warning: {method}: {warning}"));
+        }
+    }
     Ok(())
 }
 
@@ -189,6 +194,9 @@ impl Args {
             write(&folder.join("run.json"), &to_json(runs)?)?;
             write(&folder.join("report.md"), &markdown(runs))?;
             write(&folder.join("accuracy.svg"), &report::accuracy_svg(runs, &title(runs)))?;
+            if let Some(svg) = report::certificate_svg(runs, &title(runs)) {
+                write(&folder.join("certificate.svg"), &svg)?;
+            }
         }
         Ok(())
     }
@@ -212,11 +220,21 @@ fn title(runs: &[Run]) -> String {
 fn markdown(runs: &[Run]) -> String {
     let command: Vec<String> = std::env::args().skip(1).collect();
     let table = report::markdown(runs);
-    format!(
+    let mut text = format!(
         "# {}\n\n    loranpac {}\n\n{table}\n![Accuracy over tasks](accuracy.svg)\n",
         title(runs),
         command.join(" ")
-    )
+    );
+    let verdicts = report::verdicts(runs);
+    if !verdicts.is_empty() {
+        text.push_str("\n## What the models can promise\n\n");
+        for (method, verdict) in verdicts {
+            text.push_str(&format!("- `{method}`: {}\n", verdict.line));
+            verdict.warnings.iter().for_each(|warning| text.push_str(&format!("  - warning: {warning}\n")));
+        }
+        text.push_str("\n![Certificates over tasks](certificate.svg)\n");
+    }
+    text
 }
 
 /// The methods, and what the options say about all of their runs. What can be refused without the data is refused here.
@@ -425,6 +443,9 @@ fn tables(runs: &[Run]) -> String {
             d.classes,
             run.tasks.len()
         ));
+        for (method, verdict) in report::verdicts(runs) {
+            text.push_str(&format!("{method}: {}\n", verdict.line));
+        }
         if let Some(peak) = runs.iter().filter_map(|run| run.peak_rss_bytes).max() {
             text.push_str(&format!("peak memory of the process: {}\n", human_bytes(peak as usize)));
         }

@@ -204,3 +204,85 @@ fn mistakes_are_named() {
     npy(&p, "<f4", "(4, 3)", vec![0; 48]);
     with(&["--projection", p.to_str().unwrap()], &["4 x 3", "5 features"]);
 }
+
+#[test]
+fn a_run_ends_with_what_its_model_can_promise() {
+    let common = ["run", "--data", "digits", "--inc", "2", "--width", "1500", "--method", "loranpac"];
+    let text = stdout(&loranpac(&common));
+    let line = text.lines().find(|line| line.starts_with("loranpac: ")).unwrap();
+    assert!(line.contains("exact; nothing was lost") && line.contains("nothing lost to the memory cap"), "{line}");
+
+    let output = loranpac(&[&common[..], &["--schedule", "paper"]].concat());
+    let warning = String::from_utf8(output.stderr.clone()).unwrap();
+    assert!(warning.starts_with("warning: loranpac: gamma") && warning.contains("late schedule"), "{warning}");
+    assert!(stdout(&output).contains("4 earlier cuts have cost at most"));
+
+    let warned = |more: &[&str], words: &str| {
+        let warning = String::from_utf8(loranpac(&[&common[..], more].concat()).stderr).unwrap();
+        assert!(warning.contains(words), "{more:?}: {warning}");
+    };
+    warned(&["--truncate", "0"], "nothing is cut");
+    warned(&["--truncate", "0", "--max-rank", "300"], "cap on the basis is far below");
+
+    let run = &json(&[&common[..], &["--schedule", "paper", "--json", "-"]].concat())["runs"][0];
+    assert_eq!(run["verdict"]["line"].as_str().map(|line| line.starts_with("training MSE between")), Some(true));
+    let last = run["tasks"].as_array().unwrap().last().unwrap();
+    let (certificate, m) = (&last["certificate"], last["samples_seen"].as_f64().unwrap());
+    let number = |name: &str| certificate[name].as_f64().unwrap();
+    assert_eq!(number("samples"), m);
+    assert!((number("loss_share") * number("smallest_kept") / (number("lost") + number("dropped")) - 1.0).abs() < 1e-9);
+    assert!(certificate["bounds"]["training_mse"].as_f64().unwrap() > last["train_mse_upper"].as_f64().unwrap());
+    assert!(certificate["bounds"]["eigenspace"].is_null(), "its condition does not hold");
+}
+
+#[test]
+fn stability_varies_one_setting_at_a_time_and_resumes() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let report = folder.path().to_str().unwrap();
+    let arguments = [
+        "run",
+        "--stability",
+        "--data",
+        "digits",
+        "--per-class",
+        "20",
+        "--inc",
+        "5",
+        "--width",
+        "120",
+        "--method",
+        "loranpac,ranpac,simplecil",
+        "--report",
+        report,
+        "--json",
+        "-",
+    ];
+    let first = json(&arguments);
+    let of = |method: usize| &first["stability"][method];
+    let knobs = |method: usize| -> Vec<&str> {
+        of(method)["knobs"].as_array().unwrap().iter().map(|knob| knob["knob"].as_str().unwrap()).collect()
+    };
+    assert_eq!(knobs(0), ["truncate", "ridge", "width", "inc"]);
+    assert_eq!(knobs(1), ["ridge", "width", "inc"], "RanPAC cuts nothing");
+    assert_eq!(knobs(2), ["inc"], "class means have no lift");
+    for method in 0..3 {
+        let own = of(method)["accuracy"].as_f64().unwrap();
+        for knob in of(method)["knobs"].as_array().unwrap() {
+            let points: Vec<f64> =
+                knob["points"].as_array().unwrap().iter().map(|point| point[1].as_f64().unwrap()).collect();
+            let all = || points.iter().copied().chain([own]);
+            let spread = all().fold(f64::MIN, f64::max) - all().fold(f64::MAX, f64::min);
+            assert!(points.len() > 1 && (knob["spread"].as_f64().unwrap() - spread).abs() < 1e-12, "{knob}");
+        }
+    }
+    assert_eq!(of(2)["knobs"][0]["spread"], 0.0, "class means do not depend on the increment");
+    let runs = first["runs"].as_array().unwrap().len();
+    assert_eq!(runs, std::fs::read_dir(folder.path().join("runs")).unwrap().count());
+    let widths: Vec<u64> = (0..runs).map(|i| first["runs"][i]["config"]["spec"]["width"].as_u64().unwrap()).collect();
+    assert!(widths.contains(&30) && widths.contains(&240), "{widths:?}");
+    assert_eq!(first, json(&arguments), "nothing is run again, so even the times are the same");
+    for file in ["stability.svg", "stability.md", "stability.json"] {
+        assert!(folder.path().join(file).exists(), "{file}");
+    }
+    refused(&["run", "--stability", "--data", "digits", "--eval", "final"], &["--stability", "--eval"]);
+}

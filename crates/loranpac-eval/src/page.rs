@@ -206,9 +206,13 @@ impl<'a> Report<'a> {
             let _ = writeln!(rows, "<tr>{}</tr>", cells.iter().enumerate().map(cell).collect::<String>());
             let config = serde_json::to_string_pretty(&record.run.config).unwrap_or_default();
             let command = record.run.config.spec.command(&record.data.path);
+            let verdict = record.run.verdict.as_ref().map_or(String::new(), |verdict| {
+                let warnings = verdict.warnings.iter().map(|warning| format!("<br>Warning: {}", escape(warning)));
+                format!("<p>{}{}</p>", escape(&verdict.line), warnings.collect::<String>())
+            });
             let _ = writeln!(
                 details,
-                "<details id=\"run-{n}\"><summary>{}, {}, {}</summary><pre>{}</pre><pre>{}</pre></details>",
+                "<details id=\"run-{n}\"><summary>{}, {}, {}</summary>{verdict}<pre>{}</pre><pre>{}</pre></details>",
                 escape(record.data.title()),
                 escape(&self.name(record)),
                 escape(&cells[2]),

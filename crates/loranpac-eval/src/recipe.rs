@@ -360,7 +360,7 @@ macro_rules! recipes {
     ($($name:literal,)*) => { &[$(($name, include_str!(concat!("../recipes/", $name, ".toml")))),*] };
 }
 
-/// The recipes inside the program, one for every table and figure of the paper: name and text.
+/// The recipes inside the program, one for every table and figure of the paper and one of ours: name and text.
 pub const RECIPES: &[(&str, &str)] = recipes![
     "cil-vit",
     "cil-vit-inc1",
@@ -386,6 +386,7 @@ pub const RECIPES: &[(&str, &str)] = recipes![
     "training-loss-ranpac",
     "accuracy-matrices",
     "stability-inc",
+    "certificates",
 ];
 
 /// A recipe inside the program.

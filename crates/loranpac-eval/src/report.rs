@@ -2,12 +2,13 @@
 
 use std::fmt::Write;
 
+use loranpac::Verdict;
 use loranpac::memory::human_bytes;
 
 use crate::chart;
 use crate::metrics::{mean, spread, with_spread};
 use crate::run::{Run, TaskRecord};
-use crate::view::{Line, Log};
+use crate::view::{Line, Log, Metric, Panel};
 
 /// Mean and sample standard deviation, as text.
 pub fn mean_and_spread(values: &[f64], digits: usize) -> String {
@@ -101,6 +102,45 @@ pub fn accuracy_svg(runs: &[Run], title: &str) -> String {
         methods(runs).into_iter().map(|name| Line { name: name.to_owned(), points: of(name) }).collect();
     let along = if runs.first().is_some_and(classes_grow) { "classes seen" } else { "tasks" };
     chart::standalone(&chart::lines(title, along, "accuracy, %", Log::None, &lines))
+}
+
+/// The certificates of the first run of each method that has them, over tasks: what is known and bounded of the training
+/// error, and what has been lost. None if no method tells.
+pub fn certificate_svg(runs: &[Run], title: &str) -> Option<String> {
+    const ERRORS: [(Metric, &str); 3] = [
+        (Metric::TrainMse, "training MSE"),
+        (Metric::TrainMseUpper, "at most"),
+        (Metric::TrainingBound, "Corollary training-loss"),
+    ];
+    const LOSSES: [(Metric, &str); 3] =
+        [(Metric::AccumulativeError, "a_t"), (Metric::LossShare, "lost / mu_k"), (Metric::Gamma, "gamma_t")];
+    let first = |name: &str| runs.iter().find(|run| run.method == name);
+    let told: Vec<&Run> = methods(runs).into_iter().filter_map(first).filter(|run| run.verdict.is_some()).collect();
+    let alone = told.len() == 1;
+    let lines = |metrics: &[(Metric, &str)]| -> Vec<Line> {
+        let line = |run: &Run, (metric, words): &(Metric, &str)| {
+            let name = if alone { words.to_string() } else { format!("{}: {words}", run.method) };
+            let points = run.tasks.iter().enumerate().filter_map(|(t, task)| Some(((t + 1) as f64, metric.at(task)?)));
+            Line { name, points: points.filter(|point| point.1 > 0.0).collect() }
+        };
+        let all = told.iter().flat_map(|run| metrics.iter().map(|metric| line(run, metric)));
+        all.filter(|line| !line.points.is_empty()).collect()
+    };
+    let panel = |title: &str, y: &str, metrics| {
+        let (title, x, y) = (title.to_owned(), "tasks".to_owned(), y.to_owned());
+        Panel::Chart { title, x, y, log: Log::Y, lines: lines(metrics) }
+    };
+    let panels = [
+        panel("training error: what is known, and what the paper bounds", "squared error per sample", &ERRORS),
+        panel("what truncation has cost", "", &LOSSES),
+    ];
+    (!told.is_empty()).then(|| chart::standalone(&chart::grid(title, &panels)))
+}
+
+/// The verdict of the first run of each method that has one, a line each.
+pub fn verdicts(runs: &[Run]) -> Vec<(&str, &Verdict)> {
+    let of = |name| runs.iter().find(|run| run.method == name).and_then(|run| run.verdict.as_ref());
+    methods(runs).into_iter().filter_map(|name| Some((name, of(name)?))).collect()
 }
 
 /// (classes seen, mean accuracy over seeds) after every evaluated task.

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use loranpac::registry::{Method, MethodOptions};
-use loranpac::{Certificate, Features, Label, Learner};
+use loranpac::{Certificate, Features, Label, Learner, Verdict};
 use serde::{Deserialize, Serialize};
 
 use crate::dataset::Dataset;
@@ -47,6 +47,9 @@ pub struct Run {
     pub forgetting: Option<f64>,
     /// Task by task.
     pub tasks: Vec<TaskRecord>,
+    /// What the model can promise in the end, in words, for methods that can tell.
+    #[serde(default)]
+    pub verdict: Option<Verdict>,
     /// Bytes that the model keeps.
     pub state_bytes: usize,
     /// Peak memory of the process so far.
@@ -241,6 +244,7 @@ impl Experiment<'_> {
             forgetting: matrix.forgetting(),
             accuracy_matrix: matrix,
             tasks: records,
+            verdict: learner.summary().verdict(),
             state_bytes: learner.state_bytes(),
             peak_rss_bytes: system::peak_memory(),
         })

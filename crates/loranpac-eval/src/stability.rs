@@ -33,6 +33,16 @@ impl Knob {
     /// All of them.
     pub const ALL: [Knob; 4] = [Knob::Truncate, Knob::Ridge, Knob::Width, Knob::Inc];
 
+    /// In one word.
+    fn name(self) -> &'static str {
+        match self {
+            Knob::Truncate => "zeta",
+            Knob::Ridge => "lambda",
+            Knob::Width => "E",
+            Knob::Inc => "the increment",
+        }
+    }
+
     /// What it is, for people.
     pub fn label(self) -> &'static str {
         match self {
@@ -198,13 +208,13 @@ pub fn svg(title: &str, all: &[Stability]) -> String {
                 _ => method.accuracy.map(|own| (f64::NAN, own)).into_iter().collect(),
             };
             let spread = swept.and_then(|swept| swept.spread);
-            let words = spread.map_or("has no such knob".to_owned(), |spread| format!("spread {spread:.1}"));
+            let words = spread.map_or("has none".to_owned(), |spread| format!("spread {spread:.1}"));
             Line { name: format!("{}, {words}", method.method), points }
         };
         let mut lines: Vec<Line> = all.iter().map(line).collect();
         level(&mut lines);
         let (x, y) = (knob.label().to_owned(), "final accuracy, %".to_owned());
-        Panel::Chart { title: knob.label().to_owned(), x, y, log: knob.log(), lines }
+        Panel::Chart { title: format!("Varying {}", knob.name()), x, y, log: knob.log(), lines }
     };
     chart::standalone(&chart::grid(title, &Knob::ALL.map(panel)))
 }

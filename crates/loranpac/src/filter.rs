@@ -180,7 +180,7 @@ fn hard<T: Scalar>(
         facts = Some(Facts {
             kept: k,
             ridge,
-            spectrum: Spectrum::of(mu, k),
+            spectrum: Spectrum::of(mu, k).map(|s| Spectrum { smallest_kept: selection.value(mu, k - 1), ..s }),
             cut: mu.get(k).copied().unwrap_or(0.0).max(0.0),
             train_mse: 1.0 - fitted / samples as f64,
             train_mse_upper: 0.0,

@@ -177,6 +177,13 @@ pub enum Metric {
     MinEigenvalue,
     EffectiveRank,
     Ridge,
+    TrainMseUpper,
+    TrainingBound,
+    AccumulativeError,
+    Gamma,
+    LossShare,
+    Condition,
+    ConditionBefore,
     /// How far the singular values are from those of the run with the late schedule.
     SpectrumDifference,
     // Many numbers at one task.
@@ -206,6 +213,13 @@ impl Metric {
             | Metric::MinEigenvalue
             | Metric::EffectiveRank
             | Metric::Ridge
+            | Metric::TrainMseUpper
+            | Metric::TrainingBound
+            | Metric::AccumulativeError
+            | Metric::Gamma
+            | Metric::LossShare
+            | Metric::Condition
+            | Metric::ConditionBefore
             | Metric::SpectrumDifference => Kind::Task,
             _ => Kind::Run,
         }
@@ -229,6 +243,13 @@ impl Metric {
             Metric::MinEigenvalue => "smallest eigenvalue",
             Metric::EffectiveRank => "effective rank r_1",
             Metric::Ridge => "lambda",
+            Metric::TrainMseUpper => "training MSE at most",
+            Metric::TrainingBound => "bound of Corollary training-loss",
+            Metric::AccumulativeError => "accumulative error a_t",
+            Metric::Gamma => "gamma_t",
+            Metric::LossShare => "lost before, over mu_k",
+            Metric::Condition => "condition number, cut",
+            Metric::ConditionBefore => "condition number, uncut",
             Metric::SpectrumDifference => "normalized difference",
             Metric::Eigenvalues => "eigenvalue",
             Metric::EffectiveRanks => "effective rank r_k",
@@ -253,7 +274,8 @@ impl Metric {
     }
 
     /// The number after one task.
-    pub(super) fn at(self, task: &TaskRecord) -> Option<f64> {
+    pub(crate) fn at(self, task: &TaskRecord) -> Option<f64> {
+        let certificate = task.certificate.as_ref();
         let spectrum = task.spectrum.as_deref().filter(|values| !values.is_empty());
         // Eigenvalues of rounding size may have either sign; a singular value decomposition would give their size.
         let smallest = |values: &[f64]| values.iter().map(|v| v.abs()).fold(f64::INFINITY, f64::min);
@@ -262,6 +284,13 @@ impl Metric {
             Metric::TrainLoss => task.train_loss,
             Metric::TrainMse => task.train_mse,
             Metric::Ridge => task.ridge,
+            Metric::TrainMseUpper => task.train_mse_upper,
+            Metric::TrainingBound => certificate.and_then(|c| c.bounds).map(|bounds| bounds.training_mse),
+            Metric::AccumulativeError => certificate.map(|c| c.accumulative_error),
+            Metric::Gamma => certificate.and_then(|c| c.gamma),
+            Metric::LossShare => certificate.and_then(|c| c.loss_share),
+            Metric::Condition => certificate.and_then(|c| c.condition),
+            Metric::ConditionBefore => certificate.and_then(|c| c.condition_before),
             Metric::MaxEigenvalue => spectrum.map(|values| values[0]),
             Metric::MinEigenvalue => spectrum.map(smallest),
             Metric::EffectiveRank => spectrum.map(|values| values.iter().sum::<f64>() / values[0]),

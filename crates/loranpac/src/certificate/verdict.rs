@@ -26,13 +26,13 @@ impl Certificate {
             format!("training MSE between {train_mse:.4} and {train_mse_upper:.4}")
         }];
         parts.push(match (self.cuts, self.loss_share) {
-            (0, _) => "nothing was lost before: this is the offline solution".to_owned(),
+            (0, _) => "nothing was lost: the same as learning everything at once".to_owned(),
             (cuts, Some(share)) => format!(
                 "{cuts} earlier {} cost at most {} of the smallest kept eigenvalue",
                 if cuts == 1 { "cut has" } else { "cuts have" },
                 percent(share)
             ),
-            (cuts, None) => format!("{cuts} earlier cuts have cost at most {:.2e}", self.lost),
+            (cuts, None) => format!("{cuts} earlier cuts have cost eigenvalues of at most {:.2e} in all", self.lost),
         });
         if let (Some(after), Some(before)) = (self.condition, self.condition_before) {
             parts.push(format!("conditioning {after:.1e} ({before:.1e} uncut)"));
@@ -46,11 +46,17 @@ impl Certificate {
 
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
-        if let Some(condition) = self.condition.filter(|condition| *condition > ILL_CONDITIONED) {
-            warnings.push(format!(
+        let nothing_cut = self.bounds.is_some() && self.largest_cut == 0.0;
+        match self.condition {
+            Some(condition) if condition > ILL_CONDITIONED => warnings.push(format!(
                 "conditioning {condition:.1e}: directions of rounding size are kept, and scores may be noise; \
                  cut some (--truncate 0.25), or use loranpac-soft"
-            ));
+            )),
+            Some(condition) if nothing_cut => warnings.push(format!(
+                "nothing is cut: the smallest eigenvalues are inverted as they are (conditioning {condition:.1e}), and \
+                 one near-duplicate sample may ruin the scores; cut some (--truncate 0.25), or use loranpac-soft"
+            )),
+            _ => {}
         }
         if let Some(gamma) = self.gamma.filter(|gamma| *gamma < 1.0) {
             warnings.push(format!(
