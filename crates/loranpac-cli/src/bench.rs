@@ -43,6 +43,9 @@ pub struct Args {
     /// Use at most the first N training samples of each class
     #[arg(long, value_name = "N")]
     per_class: Option<usize>,
+    /// Run the first of a recipe's seeds only
+    #[arg(long)]
+    one_seed: bool,
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -65,6 +68,7 @@ pub fn main(args: Args) -> Result<()> {
     let mut scale = if args.quick { Scale::QUICK } else { Scale::default() };
     scale.max_width = args.max_width;
     scale.per_class = args.per_class.or(scale.per_class);
+    scale.one_seed |= args.one_seed;
     notes.extend(scale.words());
     if args.max_width == Some(0) || args.per_class == Some(0) {
         bail!("--max-width and --per-class must be at least 1");

@@ -114,7 +114,7 @@ pub struct Spectrum {
 
 impl Spectrum {
     /// Of eigenvalues in descending order of which k are kept; none if k = 0.
-    fn of(mu: &[f64], k: usize) -> Option<Spectrum> {
+    pub fn of(mu: &[f64], k: usize) -> Option<Spectrum> {
         let (&largest, &smallest_kept) = (mu.first()?, mu.get(k.checked_sub(1)?)?);
         let rounding = Selection::floor(mu) * mu.len() as f64;
         let smallest = mu.iter().copied().take_while(|value| *value > rounding).last().unwrap_or(largest);

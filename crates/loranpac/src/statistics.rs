@@ -292,7 +292,10 @@ impl<T: Scalar> Statistics<T> {
 /// A bound on the change of `H H'` when the samples that added no direction lose a residual r of at most `share` of
 /// their length: `|H H' - (H - R) (H - R)'| <= sum of 2 |h| |r| + |r|^2`, over as many samples, the longest.
 fn dropped(mut norms: Vec<f64>, directions: usize, share: f64) -> f64 {
-    norms.sort_by(|a, b| b.total_cmp(a));
     let without = norms.len().saturating_sub(directions);
+    if without == 0 {
+        return 0.0;
+    }
+    norms.sort_by(|a, b| b.total_cmp(a));
     norms[..without].iter().map(|norm| norm * norm * share * (2.0 + share)).sum()
 }
