@@ -105,16 +105,22 @@ pub fn lines(title: &str, x_label: &str, y_label: &str, log: Log, lines: &[Line]
     draw(title, x_label, y_label, log, lines, &[])
 }
 
-/// Charts side by side, two in a row. Those that show the same thing have one vertical scale, so that their heights can
-/// be compared.
-pub fn grid(title: &str, panels: &[Panel]) -> String {
-    let heights = |label: &str| -> Vec<f64> {
-        let lines = panels.iter().flat_map(|panel| match panel {
-            Panel::Chart { y, lines, .. } if y == label => &lines[..],
-            _ => &[],
-        });
-        lines.flat_map(|line| line.points.iter().map(|point| point.1)).collect()
-    };
+/// Whether charts side by side have one vertical scale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Heights {
+    /// They do, so that heights can be compared.
+    Shared,
+    /// Each has its own.
+    Own,
+}
+
+/// Charts side by side, two in a row.
+pub fn grid(title: &str, panels: &[Panel], heights: Heights) -> String {
+    let lines = panels.iter().flat_map(|panel| match panel {
+        Panel::Chart { lines, .. } if heights == Heights::Shared => &lines[..],
+        _ => &[],
+    });
+    let heights: Vec<f64> = lines.flat_map(|line| line.points.iter().map(|point| point.1)).collect();
     let top = 48.0;
     let (width, height) = (2.0 * WIDTH, top + HEIGHT * panels.len().div_ceil(2) as f64);
     let mut svg = format!(
@@ -125,7 +131,7 @@ pub fn grid(title: &str, panels: &[Panel]) -> String {
     );
     for (at, panel) in panels.iter().enumerate() {
         let inner = match panel {
-            Panel::Chart { title, x, y, log, lines } => draw(title, x, y, *log, lines, &heights(y)),
+            Panel::Chart { title, x, y, log, lines } => draw(title, x, y, *log, lines, &heights),
             Panel::Matrix { title, values } => matrix(title, values),
         };
         let (left, down) = (WIDTH * (at % 2) as f64, top + HEIGHT * (at / 2) as f64);

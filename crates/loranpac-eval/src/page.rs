@@ -6,7 +6,7 @@ use std::path::Path;
 use loranpac::memory::human_bytes;
 use serde_json::json;
 
-use crate::chart::{self, escape};
+use crate::chart::{self, Heights, escape};
 use crate::error::Error;
 use crate::metrics::with_spread;
 use crate::recipe::{Many, Recipe};
@@ -43,7 +43,8 @@ impl<'a> Report<'a> {
         &self.tables
     }
 
-    /// Writes `report.html`, `report.md`, `table-N.csv` and `figure-N-M.svg` into a folder.
+    /// Writes `report.html`, `report.md`, `table-N.csv`, `figure-N-M.svg`, one for every panel, and `figure-N.svg` with all
+    /// panels of a figure side by side into a folder.
     pub fn write(&self, folder: &Path) -> Result<(), Error> {
         std::fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
         forget_old(folder)?;
@@ -52,7 +53,11 @@ impl<'a> Report<'a> {
             put(format!("table-{}.csv", n + 1), csv(table))?;
         }
         put("runs.csv".to_owned(), self.runs_csv())?;
-        for (n, (_, panels)) in self.figures.iter().enumerate() {
+        for (n, (title, panels)) in self.figures.iter().enumerate() {
+            if panels.len() > 1 {
+                let all = chart::grid(title, panels, Heights::Own);
+                put(format!("figure-{}.svg", n + 1), chart::standalone(&all))?;
+            }
             for (m, panel) in panels.iter().enumerate() {
                 put(format!("figure-{}-{}.svg", n + 1, m + 1), chart::standalone(&svg(panel)))?;
             }

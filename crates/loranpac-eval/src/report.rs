@@ -5,7 +5,7 @@ use std::fmt::Write;
 use loranpac::Verdict;
 use loranpac::memory::human_bytes;
 
-use crate::chart;
+use crate::chart::{self, Heights};
 use crate::metrics::{mean, spread, with_spread};
 use crate::run::{Run, TaskRecord};
 use crate::view::{Line, Log, Metric, Panel};
@@ -134,7 +134,7 @@ pub fn certificate_svg(runs: &[Run], title: &str) -> Option<String> {
         panel("training error: what is known, and what the paper bounds", "squared error per sample", &ERRORS),
         panel("what truncation has cost", "", &LOSSES),
     ];
-    (!told.is_empty()).then(|| chart::standalone(&chart::grid(title, &panels)))
+    (!told.is_empty()).then(|| chart::standalone(&chart::grid(title, &panels, Heights::Own)))
 }
 
 /// The verdict of the first run of each method that has one, a line each.

@@ -7,7 +7,7 @@ use loranpac::Truncation;
 use loranpac::lift::{self, Rows};
 use serde::Serialize;
 
-use crate::chart;
+use crate::chart::{self, Heights};
 use crate::error::Error;
 use crate::metrics::mean;
 use crate::spec::{Spec, When};
@@ -216,7 +216,7 @@ pub fn svg(title: &str, all: &[Stability]) -> String {
         let (x, y) = (knob.label().to_owned(), "final accuracy, %".to_owned());
         Panel::Chart { title: format!("Varying {}", knob.name()), x, y, log: knob.log(), lines }
     };
-    chart::standalone(&chart::grid(title, &Knob::ALL.map(panel)))
+    chart::standalone(&chart::grid(title, &Knob::ALL.map(panel), Heights::Shared))
 }
 
 /// One row per method and knob: what was tried, the lowest, own and highest accuracy, and their spread.
