@@ -77,7 +77,7 @@ pub fn main(args: Args) -> Result<()> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let store = Store::open(args.out.join("runs"))?;
     let plans = recipe.plans(&sources, &scale)?;
-    let sweep = Sweep { plans: &plans, store: Some(&store), threads };
+    let sweep = Sweep { plans: &plans, store: Some(&store), threads, beside_the_paper: true };
     let records = pool.install(|| crate::sweep::run(&sweep, args.quiet, &mut notes, Some(&args.out)))?;
     if records.is_empty() {
         bail!("nothing could be run: {}", notes.join("; "));

@@ -342,7 +342,11 @@ fn methods(args: &Args) -> Result<Vec<&'static Method>> {
 }
 
 /// Leaves out methods for which the file has no data if they were meant by `all`; refuses them if they were named.
-fn with_data_for<'a>(methods: Vec<&'a Method>, stacked: Option<&Dataset>, args: &Args) -> Result<Vec<&'a Method>> {
+pub(crate) fn with_data_for<'a>(
+    methods: Vec<&'a Method>,
+    stacked: Option<&Dataset>,
+    args: &Args,
+) -> Result<Vec<&'a Method>> {
     let (fit, unfit): (Vec<_>, Vec<_>) =
         methods.into_iter().partition(|method| method.input != Input::Layers || stacked.is_some());
     for method in unfit {

@@ -3,34 +3,42 @@
 use std::io::Write;
 
 use anyhow::{Context, Result, bail};
+use loranpac_eval::plan::Maps;
 use loranpac_eval::run::SCHEMA;
 use loranpac_eval::spec::{Spec, quote};
 use loranpac_eval::stability::{self, COLUMNS};
 use loranpac_eval::sweep::{self as sweeps, Store, Sweep};
 use serde_json::json;
 
-use crate::run::{Args, orders, specify, write};
+use crate::run::{Args, orders, specify, with_data_for, write};
 use crate::table;
 
 pub fn main(args: &Args, threads: usize) -> Result<()> {
     let (methods, common) = specify(args)?;
+    let source = args.source();
+    let mut dataset = source.open()?;
+    args.per_class.into_iter().for_each(|count| dataset.limit_per_class(count));
+    let methods = with_data_for(methods, dataset.with_layers().as_ref(), args)?;
     let mut bases = Vec::new();
     for method in &methods {
         for (seed, order) in orders(args)? {
-            let spec = Spec { method: method.name.to_owned(), seed, order, ..common.clone() };
-            bases.push(spec.normalised()?);
+            let spec = Spec { method: method.name.to_owned(), seed, order, ..common.clone() }.normalised()?;
+            // What is wrong with the runs themselves is an error now, not a note for each of their variations.
+            sweeps::check(&spec, &dataset, &Maps::new(true, None))?;
+            bases.push(spec);
         }
     }
-    let source = args.source();
-    let dataset = source.open()?;
     let (name, classes) = (dataset.name.clone(), dataset.classes.len());
     drop(dataset);
+    if let Some(path) = args.json.as_ref().filter(|_| !args.to_stdout()) {
+        write(path, "")?; // An unwritable path shows now, not after hours.
+    }
     let plans = [(source, stability::specs(&bases, classes)?)];
     let store = match &args.report {
         None => None,
         Some(folder) => Some(Store::open(folder.join("runs"))?),
     };
-    let sweep = Sweep { plans: &plans, store: store.as_ref(), threads };
+    let sweep = Sweep { plans: &plans, store: store.as_ref(), threads, beside_the_paper: false };
     let mut notes = Vec::new();
     let records = crate::sweep::run(&sweep, args.quiet, &mut notes, args.report.as_deref())?;
     if records.is_empty() {

@@ -210,7 +210,10 @@ fn a_run_ends_with_what_its_model_can_promise() {
     let common = ["run", "--data", "digits", "--inc", "2", "--width", "1500", "--method", "loranpac"];
     let text = stdout(&loranpac(&common));
     let line = text.lines().find(|line| line.starts_with("loranpac: ")).unwrap();
-    assert!(line.contains("exact; nothing was lost") && line.contains("nothing lost to the memory cap"), "{line}");
+    assert!(
+        line.contains("exact; nothing was lost in earlier tasks") && line.contains("nothing lost to the memory cap"),
+        "{line}"
+    );
 
     let output = loranpac(&[&common[..], &["--schedule", "paper"]].concat());
     let warning = String::from_utf8(output.stderr.clone()).unwrap();
@@ -285,4 +288,11 @@ fn stability_varies_one_setting_at_a_time_and_resumes() {
         assert!(folder.path().join(file).exists(), "{file}");
     }
     refused(&["run", "--stability", "--data", "digits", "--eval", "final"], &["--stability", "--eval"]);
+    let wrong =
+        |more: &[&str], words: &[&str]| refused(&[&["run", "--stability", "--data", "digits"], more].concat(), words);
+    wrong(&["--inc", "0"], &["--inc"]);
+    wrong(&["--set", "ridge=-1"], &["ridge"]);
+    wrong(&["--order", "1,2,x"], &["class order"]);
+    wrong(&["--method", "layup"], &["x_train_layer"]);
+    wrong(&["--json", "no-such-folder/out.json"], &["no-such-folder"]);
 }

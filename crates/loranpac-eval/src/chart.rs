@@ -151,9 +151,12 @@ fn draw(title: &str, x_label: &str, y_label: &str, log: Log, lines: &[Line], oth
         let (x, y) = (x.place(point.0)?, y.place(point.1)?);
         Some((LEFT + PLOT_WIDTH * x, TOP + PLOT_HEIGHT * (1.0 - y)))
     };
+    // Room for the longest name beside its line, and for the value before it.
+    let longest = lines.iter().map(|line| line.name.chars().count()).max().unwrap_or(0);
+    let width = WIDTH.max(LEFT + PLOT_WIDTH + 16.0 + 6.9 * (longest + 8) as f64);
     let mut svg = format!(
-        "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
-         aria-label=\"{0}\">\n<rect class=\"ground\" width=\"{WIDTH}\" height=\"{HEIGHT}\"/>\n\
+        "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {HEIGHT}\" role=\"img\" \
+         aria-label=\"{0}\">\n<rect class=\"ground\" width=\"{width:.0}\" height=\"{HEIGHT}\"/>\n\
          <text class=\"title\" x=\"{LEFT}\" y=\"26\">{0}</text>\n",
         escape(title)
     );

@@ -172,7 +172,7 @@ impl Scale {
         if let Some(by) = self.divide_width {
             words.push(format!("a smoke test: widths are divided by {by}, and there is one seed"));
         } else if self.one_seed {
-            words.push("one seed instead of several".to_owned());
+            words.push("the first of the recipe's seeds only".to_owned());
         }
         if let Some(most) = self.max_width {
             words.push(format!("widths above {most} were made {most}"));

@@ -137,10 +137,21 @@ pub fn certificate_svg(runs: &[Run], title: &str) -> Option<String> {
     (!told.is_empty()).then(|| chart::standalone(&chart::grid(title, &panels, Heights::Own)))
 }
 
-/// The verdict of the first run of each method that has one, a line each.
-pub fn verdicts(runs: &[Run]) -> Vec<(&str, &Verdict)> {
-    let of = |name| runs.iter().find(|run| run.method == name).and_then(|run| run.verdict.as_ref());
-    methods(runs).into_iter().filter_map(|name| Some((name, of(name)?))).collect()
+/// What each method can promise: the line of its first run, which is named if there are several, and the warnings of all.
+pub fn verdicts(runs: &[Run]) -> Vec<(String, Verdict)> {
+    let of = |name: &str| {
+        let all: Vec<&Run> = runs.iter().filter(|run| run.method == name).collect();
+        let told: Vec<&Verdict> = all.iter().filter_map(|run| run.verdict.as_ref()).collect();
+        let mut warnings: Vec<String> = Vec::new();
+        for warning in told.iter().flat_map(|verdict| &verdict.warnings) {
+            if !warnings.contains(warning) {
+                warnings.push(warning.clone());
+            }
+        }
+        let seed = all.first()?.seed.filter(|_| all.len() > 1).map_or(String::new(), |seed| format!(", seed {seed}"));
+        Some((format!("{name}{seed}"), Verdict { line: told.first()?.line.clone(), warnings }))
+    };
+    methods(runs).into_iter().filter_map(of).collect()
 }
 
 /// (classes seen, mean accuracy over seeds) after every evaluated task.

@@ -101,7 +101,11 @@ impl Knob {
             Knob::Truncate => spec.truncation = Some(Truncation::Fraction(value)),
             Knob::Ridge => drop(spec.settings.insert("ridge".to_owned(), value.to_string())),
             Knob::Width => spec.width = value as usize,
-            Knob::Inc => spec.scenario = Scenario::Class { base: 0, increment: value as usize },
+            Knob::Inc => {
+                if let Scenario::Class { increment, .. } = &mut spec.scenario {
+                    *increment = value as usize;
+                }
+            }
         }
         spec
     }
@@ -207,8 +211,11 @@ pub fn svg(title: &str, all: &[Stability]) -> String {
                 Some(swept) if !swept.points.is_empty() => swept.points.clone(),
                 _ => method.accuracy.map(|own| (f64::NAN, own)).into_iter().collect(),
             };
-            let spread = swept.and_then(|swept| swept.spread);
-            let words = spread.map_or("has none".to_owned(), |spread| format!("spread {spread:.1}"));
+            let words = match swept.map(|swept| swept.spread) {
+                Some(Some(spread)) => format!("spread {spread:.1}"),
+                Some(None) => "not run".to_owned(),
+                None => "has none".to_owned(),
+            };
             Line { name: format!("{}, {words}", method.method), points }
         };
         let mut lines: Vec<Line> = all.iter().map(line).collect();
@@ -224,6 +231,11 @@ pub fn rows(all: &[Stability]) -> Vec<Vec<String>> {
     let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
     let mut rows = Vec::new();
     for method in all {
+        if method.knobs.is_empty() {
+            let own = number(method.accuracy);
+            let words = ["nothing to vary", "", "", &own, "", ""].map(str::to_owned);
+            rows.push([method.method.clone()].into_iter().chain(words).collect());
+        }
         for swept in &method.knobs {
             let tried: Vec<String> = swept.points.iter().map(|point| chart::short(point.0)).collect();
             let seen = || swept.points.iter().map(|point| point.1).chain(method.accuracy);

@@ -16,7 +16,7 @@ use crate::paper;
 use crate::plan::Maps;
 use crate::run::{Experiment, Progress, Run, SCHEMA};
 use crate::spec::Spec;
-use crate::stream;
+use crate::stream::{self, Task};
 
 /// The data of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -220,6 +220,8 @@ pub struct Sweep<'a> {
     pub store: Option<&'a Store>,
     /// Threads in use.
     pub threads: usize,
+    /// Whether results are to stand beside the paper's: a file that is not what its name claims is then noted.
+    pub beside_the_paper: bool,
 }
 
 impl Sweep<'_> {
@@ -251,7 +253,7 @@ impl Sweep<'_> {
                 file: source.file(),
                 digest: format!("{:016x}", whole.digest()),
             };
-            if let Some(words) = unlike_the_paper(source, &whole) {
+            if let Some(words) = unlike_the_paper(source, &whole).filter(|_| self.beside_the_paper) {
                 let _ = watch(Event::Note(words));
             }
             let mut limited: Option<(usize, Dataset)> = None;
@@ -296,6 +298,21 @@ impl Sweep<'_> {
     }
 }
 
+/// Checks settings, class order and memory of a run; returns the layers stacked, if it wants them, and its tasks.
+pub fn check(spec: &Spec, dataset: &Dataset, maps: &Maps) -> Result<(Option<Dataset>, Vec<Task>), Error> {
+    let stacked = if spec.method()?.input == Input::Layers {
+        let missing = || Error::Experiment(format!("{} needs arrays x_train_layer* and x_test_layer*", spec.method));
+        Some(dataset.with_layers().ok_or_else(missing)?)
+    } else {
+        None
+    };
+    let dataset = stacked.as_ref().unwrap_or(dataset);
+    let tasks = stream::tasks(dataset, spec.scenario, &stream::order_of(dataset, spec)?)?;
+    let sizes = stream::sizes(dataset, tasks.iter());
+    maps.check(&mut [(spec.clone(), dataset.dim)], &sizes, None)?;
+    Ok((stacked, tasks))
+}
+
 /// One run on a data set, with its settings and memory checked first.
 pub fn run(
     spec: &Spec,
@@ -305,17 +322,9 @@ pub fn run(
     watch: crate::run::Watch<'_>,
 ) -> Result<Run, Error> {
     let method = spec.method()?;
-    let stacked = if method.input == Input::Layers {
-        let missing = || Error::Experiment("the file has no arrays x_train_layer*".to_owned());
-        Some(dataset.with_layers().ok_or_else(missing)?)
-    } else {
-        None
-    };
-    let dataset = stacked.as_ref().unwrap_or(dataset);
-    let tasks = stream::tasks(dataset, spec.scenario, &stream::order_of(dataset, spec)?)?;
-    let sizes = stream::sizes(dataset, tasks.iter());
     maps.keep_only(spec, dataset.dim);
-    maps.check(&mut [(spec.clone(), dataset.dim)], &sizes, None)?;
+    let (stacked, tasks) = check(spec, dataset, maps)?;
+    let dataset = stacked.as_ref().unwrap_or(dataset);
     let map = maps.get(spec, dataset.dim)?;
     let lift = maps.facts(spec, &*map)?;
     Experiment { spec, method, options: spec.options(map), lift, tasks: &tasks, threads }.run(dataset, watch)

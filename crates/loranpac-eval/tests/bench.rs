@@ -24,7 +24,7 @@ fn recipe(name: &str) -> Recipe {
 fn sweep(recipe: &Recipe, folder: &Path, watch: &mut dyn FnMut() -> ControlFlow<()>) -> Result<Vec<Record>, Error> {
     let store = Store::open(folder.to_owned())?;
     let plans = recipe.plans(&[Source::embedded()], &Scale::QUICK)?;
-    let sweep = Sweep { plans: &plans, store: Some(&store), threads: 1 };
+    let sweep = Sweep { plans: &plans, store: Some(&store), threads: 1, beside_the_paper: true };
     sweep.run(&mut |_: Event<'_>| watch())
 }
 

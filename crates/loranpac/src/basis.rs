@@ -16,7 +16,7 @@ use rayon::prelude::*;
 
 use crate::linalg::{PANEL, add_product_lower, cast, par, transposed};
 use crate::memory::product;
-use crate::orthonormalise::orthonormalise;
+use crate::orthonormalise::{Factors, orthonormalise};
 use crate::scalar::Scalar;
 
 /// Columns per allocation. Growing the basis never moves what is there.
@@ -35,12 +35,14 @@ pub struct Basis<T> {
     blocks: Vec<Vec<T>>,
 }
 
-/// `H = Q C + Qn Rn`.
+/// `H = Q C + Qn Rn`, up to what was left out.
 pub struct Split {
     /// C: coordinates in the old basis, r x m.
     pub known: Mat<f64>,
     /// Rn: coordinates in the new directions, p x m.
     pub new: Mat<f64>,
+    /// How much of each sample's length was left out, because it is of rounding size.
+    pub left_out: Vec<f64>,
 }
 
 impl<T: Scalar> Basis<T> {
@@ -124,10 +126,10 @@ impl<T: Scalar> Basis<T> {
         let mut known: Mat<f64> = transposed(projected.as_ref());
         let room = self.width - self.rank;
         if room == 0 {
-            return Split { known, new: Mat::zeros(0, h.ncols()) };
+            return Split { known, new: Mat::zeros(0, h.ncols()), left_out: vec![0.0; h.ncols()] };
         }
         self.add_product(h.rb_mut(), transposed(projected.as_ref()).as_ref(), -1.0);
-        let mut new = orthonormalise(h.rb_mut(), norms, drop, room);
+        let Factors { rn: mut new, mut left_out } = orthonormalise(h.rb_mut(), norms, drop, room);
         let mut qn = h.subcols_mut(0, new.nrows());
         let least = if drop == 0.0 { f64::MIN_POSITIVE } else { TRUE_DIRECTION };
         for _ in 0..MAX_ROUNDS {
@@ -135,7 +137,10 @@ impl<T: Scalar> Basis<T> {
             let overlap = self.project(qn.rb());
             self.add_product(qn.rb_mut(), transposed(overlap.as_ref()).as_ref(), -1.0);
             let overlap: Mat<f64> = transposed(overlap.as_ref());
-            let r2 = orthonormalise(qn.rb_mut(), &vec![1.0; p], least, p);
+            let Factors { rn: r2, left_out: again } = orthonormalise(qn.rb_mut(), &vec![1.0; p], least, p);
+            for (i, lost) in again.iter().enumerate().filter(|(_, lost)| **lost > 0.0) {
+                (0..left_out.len()).for_each(|j| left_out[j] += lost * new[(i, j)].abs());
+            }
             matmul(&mut known, Accum::Add, &overlap, &new, 1.0, par());
             // R2' R2 is what Qn' Qn was before this round: the factorisation may have reordered the columns.
             let departure = r2.transpose() * &r2 - Mat::<f64>::identity(p, p);
@@ -146,7 +151,7 @@ impl<T: Scalar> Basis<T> {
                 break;
             }
         }
-        Split { known, new }
+        Split { known, new, left_out }
     }
 
     /// Appends columns that are orthonormal to each other and to the basis.

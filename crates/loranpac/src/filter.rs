@@ -116,7 +116,7 @@ impl Spectrum {
     /// Of eigenvalues in descending order of which k are kept; none if k = 0.
     pub fn of(mu: &[f64], k: usize) -> Option<Spectrum> {
         let (&largest, &smallest_kept) = (mu.first()?, mu.get(k.checked_sub(1)?)?);
-        let rounding = Selection::floor(mu) * mu.len() as f64;
+        let rounding = rounding(mu);
         let smallest = mu.iter().copied().take_while(|value| *value > rounding).last().unwrap_or(largest);
         let sum = |part: &[f64]| part.iter().map(|value| value.max(0.0)).sum();
         Some(Spectrum { largest, smallest_kept, smallest, sum: sum(mu), sum_from_kept: sum(&mu[k - 1..]) })
@@ -155,10 +155,10 @@ pub fn solve<T: Scalar>(stats: &mut Statistics<T>, filter: Filter, max_rank: usi
         let error: f64 = (0..x.ncols()).map(|j| x.col(j).transpose() * (curved.col(j) - n.col(j) * Scale(2.0))).sum();
         facts.train_mse = 1.0 + error / samples;
     }
-    facts.train_mse = facts.train_mse.max(0.0);
     // What the latest task's cut removed is orthogonal to the directions that W uses, and costs nothing here.
     let lost = stats.losses().lost;
-    facts.train_mse_upper = facts.train_mse + lost * squared_norm(x.as_ref()) / samples;
+    facts.train_mse_upper = (facts.train_mse + lost * squared_norm(x.as_ref()) / samples).max(0.0);
+    facts.train_mse = facts.train_mse.max(0.0);
     Ok(Solution { coefficients: x, facts })
 }
 
@@ -181,13 +181,18 @@ fn hard<T: Scalar>(
             kept: k,
             ridge,
             spectrum: Spectrum::of(mu, k).map(|s| Spectrum { smallest_kept: selection.value(mu, k - 1), ..s }),
-            cut: mu.get(k).copied().unwrap_or(0.0).max(0.0),
+            cut: mu.get(k).copied().filter(|value| *value > rounding(mu)).unwrap_or(0.0),
             train_mse: 1.0 - fitted / samples as f64,
             train_mse_upper: 0.0,
         });
         (0..mu.len()).map(|j| if j < k { 1.0 / at(j) } else { 0.0 }).collect()
     })?;
     facts.ok_or(Error::Eigen { rank: x.ncols() })
+}
+
+/// Eigenvalues of at most this are rounding of the matrix whose spectrum, in descending order, this is.
+pub(crate) fn rounding(mu: &[f64]) -> f64 {
+    Selection::floor(mu) * mu.len() as f64
 }
 
 /// Which eigenvalues the hard filter keeps, and what it divides by.
@@ -221,7 +226,7 @@ impl Selection {
         if self.keep_null {
             return k;
         }
-        k.min(mu.iter().take_while(|&&v| v > Self::floor(mu) * mu.len() as f64).count())
+        k.min(mu.iter().take_while(|&&v| v > rounding(mu)).count())
     }
 
     fn value(&self, mu: &[f64], j: usize) -> f64 {

@@ -17,29 +17,31 @@ use crate::scalar::Scalar;
 /// The Gram matrix in f64 resolves directions down to this share of a column's length, and not further.
 const GRAM_RESOLUTION: f64 = 1e-7;
 
-/// The share of a column's length below which [`orthonormalise`] leaves a direction out.
-pub(crate) fn resolution<T: Scalar>(drop: f64) -> f64 {
-    let coarse = T::EPSILON > GRAM_RESOLUTION / 10.0;
-    if coarse && drop > 0.0 { drop.max(GRAM_RESOLUTION) } else { drop }
+/// `H = Qn Rn + R`, where R is what was left out.
+pub(crate) struct Factors {
+    /// Rn, p x m.
+    pub rn: Mat<f64>,
+    /// The lengths of the columns of R.
+    pub left_out: Vec<f64>,
 }
 
-/// Replaces the first p columns of `h` by an orthonormal basis Qn of its columns and returns Rn (p x m).
+/// Replaces the first p columns of `h` by an orthonormal basis Qn of its columns.
 ///
 /// Directions with at most `drop` of their column's length (`norms`) are left out, and there are at most `limit`.
-pub(crate) fn orthonormalise<T: Scalar>(mut h: MatMut<'_, T>, norms: &[f64], drop: f64, limit: usize) -> Mat<f64> {
+pub(crate) fn orthonormalise<T: Scalar>(mut h: MatMut<'_, T>, norms: &[f64], drop: f64, limit: usize) -> Factors {
     let coarse = T::EPSILON > GRAM_RESOLUTION / 10.0;
     if coarse
         && drop > 0.0
-        && let Some(rn) = by_gram(h.rb_mut(), norms, resolution::<T>(drop), limit)
+        && let Some(factors) = by_gram(h.rb_mut(), norms, drop.max(GRAM_RESOLUTION), limit)
     {
-        return rn;
+        return factors;
     }
     by_householder(h, norms, drop, limit)
 }
 
 /// Pivoted Cholesky factorisation of `D^-1 H' H D^-1`, D = diag(norms); all E-sized work is matrix products.
 /// None if the matrix is too far from definite for a factorisation.
-fn by_gram<T: Scalar>(h: MatMut<'_, T>, norms: &[f64], drop: f64, limit: usize) -> Option<Mat<f64>> {
+fn by_gram<T: Scalar>(h: MatMut<'_, T>, norms: &[f64], drop: f64, limit: usize) -> Option<Factors> {
     let m = h.ncols();
     let mut g = gram_f64(h.rb());
     let inverse_norm: Vec<f64> = norms.iter().map(|&n| if n > 0.0 { n.recip() } else { 0.0 }).collect();
@@ -48,6 +50,7 @@ fn by_gram<T: Scalar>(h: MatMut<'_, T>, norms: &[f64], drop: f64, limit: usize) 
             g[(i, j)] *= inverse_norm[i] * inverse_norm[j];
         }
     }
+    let squares: Vec<f64> = (0..m).map(|j| g[(j, j)]).collect();
     let (mut order, mut inverse) = (vec![0usize; m], vec![0usize; m]);
     let mut memory = MemBuffer::new(cholesky_in_place_scratch::<usize, f64>(m, Par::Seq, Default::default()));
     let stack = MemStack::new(&mut memory);
@@ -65,13 +68,17 @@ fn by_gram<T: Scalar>(h: MatMut<'_, T>, norms: &[f64], drop: f64, limit: usize) 
     multiply_columns(h, &order[..p], &b);
 
     // Rn = L' D in the original order of the columns
-    let mut rn = Mat::zeros(p, m);
+    let (mut rn, mut left_out) = (Mat::zeros(p, m), vec![0.0; m]);
     for (place, &column) in order.iter().enumerate() {
         for i in 0..p.min(place + 1) {
             rn[(i, column)] = l[(place, i)] * norms[column];
         }
+        if place >= p {
+            let kept: f64 = (0..p).map(|i| l[(place, i)].powi(2)).sum();
+            left_out[column] = (squares[column] - kept).max(0.0).sqrt() * norms[column];
+        }
     }
-    Some(rn)
+    Some(Factors { rn, left_out })
 }
 
 /// `H <- H[:, columns] B` in its first columns, in place, a panel of rows at a time.
@@ -91,7 +98,7 @@ fn multiply_columns<T: Scalar>(h: MatMut<'_, T>, columns: &[usize], b: &Mat<T>) 
 
 /// Householder QR of the tall matrix, then a column-pivoted one of the small R. Slower, but exact to the last bit
 /// of T, and it finds an orthonormal column even for a residual that is zero (`drop = 0`).
-fn by_householder<T: Scalar>(mut h: MatMut<'_, T>, norms: &[f64], drop: f64, limit: usize) -> Mat<f64> {
+fn by_householder<T: Scalar>(mut h: MatMut<'_, T>, norms: &[f64], drop: f64, limit: usize) -> Factors {
     let m = h.ncols();
     let qr = h.rb().qr();
     let q = qr.compute_thin_Q();
@@ -100,7 +107,7 @@ fn by_householder<T: Scalar>(mut h: MatMut<'_, T>, norms: &[f64], drop: f64, lim
     if keep_all && r.nrows() <= limit {
         let p = r.nrows();
         h.rb_mut().subcols_mut(0, p).copy_from(q.as_ref().subcols(0, p));
-        return r.subrows(0, p).to_owned();
+        return Factors { rn: r.subrows(0, p).to_owned(), left_out: vec![0.0; m] };
     }
     let scaled = Mat::from_fn(r.nrows(), m, |i, j| if norms[j] > 0.0 { r[(i, j)] / norms[j] } else { 0.0 });
     let pivoted = scaled.col_piv_qr();
@@ -109,13 +116,15 @@ fn by_householder<T: Scalar>(mut h: MatMut<'_, T>, norms: &[f64], drop: f64, lim
     let turn: Mat<T> = cast(pivoted.compute_thin_Q().subcols(0, p));
     matmul(h.rb_mut().subcols_mut(0, p), Accum::Replace, &q, &turn, T::from_f64(1.0), crate::linalg::par());
     let (order, _) = pivoted.P().arrays();
-    let mut rn = Mat::zeros(p, m);
+    let (mut rn, mut left_out) = (Mat::zeros(p, m), vec![0.0; m]);
     for (place, &column) in order.iter().enumerate() {
         for i in 0..p.min(place + 1) {
             rn[(i, column)] = small[(i, place)] * norms[column];
         }
+        let rest = p..small.nrows().min(place + 1);
+        left_out[column] = rest.map(|i| small[(i, place)].powi(2)).sum::<f64>().sqrt() * norms[column];
     }
-    rn
+    Factors { rn, left_out }
 }
 
 #[cfg(test)]
@@ -132,10 +141,11 @@ mod tests {
     }
 
     /// `Qn Rn = H` and `Qn' Qn = I` for one way of factorising.
-    fn check<T: Scalar>(h: &Mat<f64>, rank: usize, tolerance: f64, factorise: fn(MatMut<'_, T>, &[f64]) -> Mat<f64>) {
+    fn check<T: Scalar>(h: &Mat<f64>, rank: usize, tolerance: f64, factorise: fn(MatMut<'_, T>, &[f64]) -> Factors) {
         let mut work: Mat<T> = cast(h.as_ref());
-        let rn = factorise(work.as_mut(), &norms(cast::<f64, T>(h.as_ref()).as_ref()));
+        let Factors { rn, left_out } = factorise(work.as_mut(), &norms(cast::<f64, T>(h.as_ref()).as_ref()));
         assert_eq!(rn.nrows(), rank);
+        assert!(left_out.iter().zip(norms(h.as_ref())).all(|(left, norm)| *left <= tolerance * norm));
         let q: Mat<f64> = cast(work.as_ref().subcols(0, rank));
         let back = &q * &rn;
         for j in 0..h.ncols() {
@@ -169,11 +179,32 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_out_is_told() {
+        // The third column has a residual of 1e-3 beside the first two; it is left out.
+        let basis = sample(400, 3);
+        let h = Mat::from_fn(400, 3, |i, j| if j < 2 { basis[(i, j)] } else { basis[(i, 0)] + 1e-3 * basis[(i, 2)] });
+        let q = h.subcols(0, 2).to_owned().qr().compute_thin_Q();
+        let residual = (h.col(2) - &q * (q.transpose() * h.col(2))).norm_l2();
+        let lengths = norms(h.as_ref());
+        let (mut single, mut double): (Mat<f32>, Mat<f64>) = (cast(h.as_ref()), h.clone());
+        for factors in [
+            by_gram(single.as_mut(), &lengths, 1e-2, 1000).unwrap(),
+            by_householder(double.as_mut(), &lengths, 1e-2, 1000),
+        ] {
+            assert_eq!(factors.rn.nrows(), 2);
+            // Pivoting may leave out the first column instead, whose residual beside the third is the same.
+            let left = factors.left_out.iter().copied().fold(0.0, f64::max);
+            assert!((left / residual - 1.0).abs() < 1e-2, "{left} {residual}");
+            assert_eq!(factors.left_out.iter().filter(|left| **left > 0.0).count(), 1);
+        }
+    }
+
+    #[test]
     fn without_dropping_every_column_gives_a_direction() {
         let mut h = sample(50, 4);
         h.col_mut(3).fill(0.0);
         let mut work: Mat<f32> = cast(h.as_ref());
-        let rn = orthonormalise(work.as_mut(), &norms(h.as_ref()), 0.0, 1000);
+        let rn = orthonormalise(work.as_mut(), &norms(h.as_ref()), 0.0, 1000).rn;
         assert_eq!(rn.nrows(), 4);
         let q: Mat<f64> = cast(work.as_ref());
         assert!((q.transpose() * &q - Mat::<f64>::identity(4, 4)).norm_max() < 1e-5);

@@ -8,9 +8,9 @@ use rayon::prelude::*;
 
 use crate::basis::{Basis, Split};
 use crate::error::Error;
+use crate::filter::rounding;
 use crate::gram::Gram;
 use crate::linalg::{cast, cholesky_lower, column_norms, par};
-use crate::orthonormalise::resolution;
 use crate::scalar::Scalar;
 
 /// Multiple of the rounding unit below which a residual counts as rounding noise.
@@ -36,8 +36,9 @@ pub struct Cut {
 
 impl Cut {
     /// What is removed of a spectrum in descending order when `kept` values stay.
-    fn of(values: &[f64], kept: usize, rounding: f64) -> Cut {
+    fn of(values: &[f64], kept: usize) -> Cut {
         let removed = values.get(kept..).unwrap_or(&[]);
+        let rounding = rounding(values);
         let removed = &removed[..removed.iter().take_while(|value| **value > rounding).count()];
         Cut {
             largest: removed.first().copied().unwrap_or(0.0),
@@ -193,10 +194,10 @@ impl<T: Scalar> Statistics<T> {
 
         self.add_label_sums(h.rb(), classes);
         let rank = self.basis.rank();
-        let Split { known, new } = self.basis.absorb(h, &norms, self.drop * T::EPSILON);
-        if self.basis.rank() < width {
-            self.losses.dropped += dropped(norms, new.nrows(), resolution::<T>(self.drop * T::EPSILON));
-        }
+        let Split { known, new, left_out } = self.basis.absorb(h, &norms, self.drop * T::EPSILON);
+        // |H H' - (H - R) (H - R)'| <= sum of 2 |h| |r| + |r|^2
+        let change = |(norm, left): (&f64, &f64)| left * (2.0 * norm + left);
+        self.losses.dropped += norms.iter().zip(&left_out).map(change).sum::<f64>();
 
         let mut cross = Mat::zeros(all_classes, rank + new.nrows());
         cross.as_mut().submatrix_mut(0, 0, known_classes, rank).copy_from(&self.cross);
@@ -234,7 +235,7 @@ impl<T: Scalar> Statistics<T> {
         let eigen = self.gram.eigen()?;
         let k = k(&eigen.values);
         if k < eigen.values.len() {
-            let cut = Cut::of(&eigen.values, k, self.gram.rounding_floor());
+            let cut = Cut::of(&eigen.values, k);
             self.losses.book(std::mem::replace(&mut self.latest_cut, cut));
             self.gram.set_eigen(&eigen.values[..k], eigen.vectors.as_ref().subcols(0, k));
         }
@@ -248,7 +249,7 @@ impl<T: Scalar> Statistics<T> {
             return Ok(());
         }
         let vectors = eigen.vectors.as_ref().subcols(0, rank);
-        let cut = Cut::of(&eigen.values, rank, self.gram.rounding_floor());
+        let cut = Cut::of(&eigen.values, rank);
         self.losses.book(cut);
         self.losses.capped += cut.directions;
         self.outside = true;
@@ -287,15 +288,4 @@ impl<T: Scalar> Statistics<T> {
         self.basis.add_product(w.as_mut(), x.as_ref(), 1.0);
         w
     }
-}
-
-/// A bound on the change of `H H'` when the samples that added no direction lose a residual r of at most `share` of
-/// their length: `|H H' - (H - R) (H - R)'| <= sum of 2 |h| |r| + |r|^2`, over as many samples, the longest.
-fn dropped(mut norms: Vec<f64>, directions: usize, share: f64) -> f64 {
-    let without = norms.len().saturating_sub(directions);
-    if without == 0 {
-        return 0.0;
-    }
-    norms.sort_by(|a, b| b.total_cmp(a));
-    norms[..without].iter().map(|norm| norm * norm * share * (2.0 + share)).sum()
 }

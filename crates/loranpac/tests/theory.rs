@@ -22,6 +22,7 @@ const STEP: usize = 8;
 
 /// What the statistics went through, and the same done literally with E x E matrices.
 struct State {
+    kind: Kind,
     h: Mat<f64>,
     y: Mat<f64>,
     /// The engine's.
@@ -124,6 +125,7 @@ fn state(seed: u64) -> State {
     assert_eq!(certificate.kept, k, "seed {seed}");
     let (h, y) = concat(&tasks);
     State {
+        kind,
         y: one_hot(&y, CLASSES),
         h,
         certificate,
@@ -254,6 +256,7 @@ fn the_certificate_equals_a_literal_computation() {
         let tiny = 1e-11 * state.mu[0];
         assert_eq!((c.samples, c.kept, c.cuts), (state.h.ncols(), state.mu.len(), state.cuts.len()));
         assert_eq!(c.removed, state.cuts.iter().map(Vec::len).sum::<usize>());
+        assert_eq!(c.capped, if state.kind == Kind::Capped { c.removed } else { 0 });
         assert_eq!(c.largest_class as f64, (0..CLASSES).map(|i| state.y.row(i).iter().sum()).fold(0.0, f64::max));
         same("mu_1", c.largest.unwrap(), state.mu[0], 0.0);
         same("mu_k", c.smallest_kept.unwrap(), state.mu_k(), tiny);
@@ -417,6 +420,12 @@ fn corollary_training_loss() {
         tight.check(measured, right, rounding);
         // ... and the interval that the state itself knows holds the truth, exactly where nothing was lost.
         let (low, high) = state.train_mse;
+        let w = &state.y * state.h.transpose() * state.inverse(1);
+        let (known, fitted) =
+            (&w * spectral(&state.u, &state.mu, 1) * w.transpose(), &w * &state.h * state.y.transpose());
+        let least = 1.0 + (trace(&known) - 2.0 * trace(&fitted)) / state.samples();
+        same("low", low, least.max(0.0), rounding);
+        same("high", high, least + state.a_before() * w.squared_norm_l2() / state.samples(), rounding);
         assert!(low - rounding < measured && measured < high + rounding, "{low} {measured} {high}");
         assert!(high == low || !state.cuts.is_empty());
     }
@@ -692,6 +701,31 @@ fn where_the_theorems_say_nothing_there_are_no_bounds() {
     assert!(ridge.bounds.is_none() && ridge.condition < plain.condition);
     let given = Gaussian { truth: 1.0, variance: 1.0, classes: CLASSES, covariance_gap: 1.0 };
     assert_eq!(ridge.training_error_gaussian(&given), None);
+    let mut literal = Statistics::<f64>::new(WIDTH, 0.0);
+    tasks.iter().for_each(|(h, y)| absorb(&mut literal, h, y));
+    assert!(certificate(&mut literal, hard(0.0)).bounds.is_none(), "a classifier from rounded products");
     let soft = certificate(&mut stats, Filter::Soft(loranpac::Ridge::GeometricMean));
     assert!(soft.bounds.is_none() && soft.condition.is_none() && soft.largest_class > 0);
+}
+
+/// Duplicates in single precision: what is left out of the basis is booked, and moves no eigenvalue by more.
+#[test]
+fn what_is_dropped_at_rounding_level_is_bounded() {
+    let tasks = stream(2, WIDTH, &[8, 8], CLASSES);
+    let twice: Vec<_> = tasks.iter().chain(&tasks).cloned().collect();
+    let mut stats = Statistics::<f32>::new(WIDTH, 20.0);
+    twice.iter().for_each(|(h, y)| absorb(&mut stats, h, y));
+    assert_eq!(stats.basis().rank(), 16);
+    let dropped = stats.losses().dropped;
+    let (h, _) = concat(&twice);
+    let exact = eigen(&(&h * h.transpose())).1;
+    assert!(dropped > 0.0 && dropped < 1e-4 * exact[0], "{dropped:e}");
+    let facts = solve(&mut stats, Filter::default(), MAX_RANK).unwrap().facts;
+    let certificate = Certificate::new(&stats, facts);
+    assert_eq!((certificate.lost, certificate.loss_share), (0.0, Some(0.0)));
+    assert_eq!(certificate.bounds.unwrap().eigenvalue_error, dropped);
+    // The features themselves are rounded to f32, which is more than what was left out.
+    let rounding = 1e-6 * exact[0];
+    let ours = eigen(&represented(&mut stats)).1;
+    assert!(exact.iter().zip(&ours).all(|(a, b)| (a - b).abs() <= dropped + rounding));
 }

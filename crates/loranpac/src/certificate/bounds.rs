@@ -121,7 +121,8 @@ impl Certificate {
             projection_error: terms.projection(),
             eigenvalue_error: terms.before,
             eigenspace,
-            weights: eigenspace.map(|space| space + terms.cuts * terms.inverse_gamma),
+            weights: eigenspace
+                .map(|space| space + terms.cuts * terms.inverse_gamma + self.dropped / terms.smallest_kept),
         })
     }
 

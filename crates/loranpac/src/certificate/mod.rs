@@ -47,7 +47,7 @@ pub struct Certificate {
     /// gamma_t: the smallest kept eigenvalue over the largest removed before (equation define-gap-gamma). None if nothing
     /// was removed (gamma is infinite then), or if the spectrum is not known.
     pub gamma: Option<f64>,
-    /// What was lost before, over the smallest kept eigenvalue: `a_{t-1} / mu_k`, at most `(t - 1) / gamma_t`.
+    /// `lost` over the smallest kept eigenvalue, at most `(t - 1) / gamma_t`.
     pub loss_share: Option<f64>,
     /// gap_t: mu_k - mu_{k+1} of `H H'` (equation gap). Exact while nothing was lost; a lower bound afterwards.
     pub gap: Option<f64>,
@@ -59,7 +59,8 @@ pub struct Certificate {
     pub effective_rank: Option<f64>,
     /// r_k: the sum of the eigenvalues from the k-th on, over the k-th.
     pub effective_rank_kept: Option<f64>,
-    /// What the paper bounds without unknowns. None where its theorems say nothing: soft filter, or a ridge.
+    /// What the paper bounds without unknowns. None where its theorems say nothing: soft filter, a ridge, or null
+    /// directions kept.
     pub bounds: Option<Bounds>,
 }
 
@@ -68,7 +69,7 @@ impl Certificate {
     pub fn new<T: Scalar>(stats: &Statistics<T>, facts: Facts) -> Self {
         let (past, latest) = (stats.losses(), stats.latest_cut());
         let before = past.lost + past.dropped;
-        // One of the two is 0: the paper schedule has cut already, the late schedule cuts when the classifier is formed.
+        // The paper schedule has cut already; the late schedule cuts when the classifier is formed.
         let largest_cut = latest.largest.max(facts.cut);
         let mut certificate = Certificate {
             samples: stats.samples(),
@@ -85,17 +86,20 @@ impl Certificate {
         };
         let Some(spectrum) = facts.spectrum else { return certificate };
         let smallest = if latest.directions > 0 { latest.smallest } else { spectrum.smallest };
+        let smallest = smallest.min(spectrum.smallest_kept);
         certificate.largest = Some(spectrum.largest);
         certificate.smallest_kept = Some(spectrum.smallest_kept);
         certificate.gamma = (past.largest > 0.0).then(|| spectrum.smallest_kept / past.largest);
-        certificate.loss_share = Some(before / spectrum.smallest_kept);
-        // D is semidefinite: mu_k of H H' is not below that of B B', and mu_{k+1} is above it by a_{t-1} at most.
-        certificate.gap = Some((spectrum.smallest_kept - largest_cut - before).max(0.0));
+        certificate.loss_share = Some(past.lost / spectrum.smallest_kept);
+        // What cuts removed is semidefinite: mu_k of H H' is not below that of B B', and mu_{k+1} is above it by `lost` at
+        // most. What was dropped may move either in either direction.
+        certificate.gap = Some((spectrum.smallest_kept - largest_cut - past.lost - 2.0 * past.dropped).max(0.0));
         certificate.condition = Some((spectrum.largest + facts.ridge) / (spectrum.smallest_kept + facts.ridge));
         certificate.condition_before = Some(spectrum.largest / smallest);
         certificate.effective_rank = Some((spectrum.sum + latest.sum) / spectrum.largest);
         certificate.effective_rank_kept = Some((spectrum.sum_from_kept + latest.sum) / spectrum.smallest_kept);
-        if facts.ridge == 0.0 {
+        // With null directions kept, the classifier is formed from rounded products: it is not the W of the theorems.
+        if facts.ridge == 0.0 && !stats.keeps_null_directions() {
             certificate.bounds = certificate.bounds();
         }
         certificate

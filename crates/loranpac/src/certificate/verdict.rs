@@ -26,13 +26,13 @@ impl Certificate {
             format!("training MSE between {train_mse:.4} and {train_mse_upper:.4}")
         }];
         parts.push(match (self.cuts, self.loss_share) {
-            (0, _) => "nothing was lost: the same as learning everything at once".to_owned(),
+            (0, _) => "nothing was lost in earlier tasks".to_owned(),
             (cuts, Some(share)) => format!(
                 "{cuts} earlier {} cost at most {} of the smallest kept eigenvalue",
                 if cuts == 1 { "cut has" } else { "cuts have" },
                 percent(share)
             ),
-            (cuts, None) => format!("{cuts} earlier cuts have cost eigenvalues of at most {:.2e} in all", self.lost),
+            (_, None) => format!("earlier cuts have cost eigenvalues of at most {:.2e} in all", self.lost),
         });
         if let (Some(after), Some(before)) = (self.condition, self.condition_before) {
             parts.push(format!("conditioning {after:.1e} ({before:.1e} uncut)"));
@@ -50,11 +50,12 @@ impl Certificate {
         match self.condition {
             Some(condition) if condition > ILL_CONDITIONED => warnings.push(format!(
                 "conditioning {condition:.1e}: directions of rounding size are kept, and scores may be noise; \
-                 cut some (--truncate 0.25), or use loranpac-soft"
+                 use loranpac with a share to cut (--truncate 0.25), or loranpac-soft"
             )),
             Some(condition) if nothing_cut => warnings.push(format!(
                 "nothing is cut: the smallest eigenvalues are inverted as they are (conditioning {condition:.1e}), and \
-                 one near-duplicate sample may ruin the scores; cut some (--truncate 0.25), or use loranpac-soft"
+                 one near-duplicate sample may ruin the scores; use loranpac with a larger share to cut \
+                 (--truncate 0.25), or loranpac-soft"
             )),
             _ => {}
         }
