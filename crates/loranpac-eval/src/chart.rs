@@ -14,14 +14,18 @@ const COLOURS: usize = 7;
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 390.0;
+const MATRIX_WIDTH: f64 = 460.0;
 const LEFT: f64 = 72.0;
 const TOP: f64 = 48.0;
 const PLOT_WIDTH: f64 = 490.0;
 const PLOT_HEIGHT: f64 = 280.0;
 
-/// An SVG with its own style, to be a file.
+/// An SVG with its own style, to be a file: without the values that a page's script would show.
 pub fn standalone(svg: &str) -> String {
-    svg.replacen('>', &format!(">\n<style>{CSS}</style>"), 1)
+    let mut parts = svg.split(" data-values=\"");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    parts.filter_map(|part| part.split_once('"')).for_each(|(_, rest)| plain.push_str(rest));
+    plain.replacen('>', &format!(">\n<style>{CSS}</style>"), 1)
 }
 
 /// Text inside SVG or HTML.
@@ -114,7 +118,7 @@ pub enum Heights {
     Own,
 }
 
-/// Charts side by side, two in a row.
+/// Charts side by side, two in a row; matrices, which are narrower, three.
 pub fn grid(title: &str, panels: &[Panel], heights: Heights) -> String {
     let lines = panels.iter().flat_map(|panel| match panel {
         Panel::Chart { lines, .. } if heights == Heights::Shared => &lines[..],
@@ -122,7 +126,10 @@ pub fn grid(title: &str, panels: &[Panel], heights: Heights) -> String {
     });
     let heights: Vec<f64> = lines.flat_map(|line| line.points.iter().map(|point| point.1)).collect();
     let top = 48.0;
-    let (width, height) = (2.0 * WIDTH, top + HEIGHT * panels.len().div_ceil(2) as f64);
+    let matrices = panels.iter().all(|panel| matches!(panel, Panel::Matrix { .. }));
+    let (columns, across) = if matrices { (3, MATRIX_WIDTH) } else { (2, WIDTH) };
+    let columns = columns.min(panels.len().max(1));
+    let (width, height) = (across * columns as f64, top + HEIGHT * panels.len().div_ceil(columns) as f64);
     let mut svg = format!(
         "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" role=\"img\" \
          aria-label=\"{0}\">\n<rect class=\"ground\" width=\"{width}\" height=\"{height}\"/>\n\
@@ -134,8 +141,8 @@ pub fn grid(title: &str, panels: &[Panel], heights: Heights) -> String {
             Panel::Chart { title, x, y, log, lines } => draw(title, x, y, *log, lines, &heights),
             Panel::Matrix { title, values } => matrix(title, values),
         };
-        let (left, down) = (WIDTH * (at % 2) as f64, top + HEIGHT * (at / 2) as f64);
-        let place = format!("<svg x=\"{left}\" y=\"{down}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" ");
+        let (left, down) = (across * (at % columns) as f64, top + HEIGHT * (at / columns) as f64);
+        let place = format!("<svg x=\"{left}\" y=\"{down}\" width=\"{across}\" height=\"{HEIGHT}\" ");
         svg.push_str(&inner.replacen("<svg ", &place, 1));
     }
     svg + "</svg>\n"
@@ -389,6 +396,17 @@ mod tests {
         assert_eq!((zero.place(0.0), zero.ticks[0], zero.low), (Some(0.0), 0.0, 0.1));
         let flat = Scale::new([5.0, 5.0].into_iter(), false, false);
         assert!((0.0..=1.0).contains(&flat.place(5.0).unwrap()));
+    }
+
+    #[test]
+    fn a_file_of_its_own_carries_no_values_for_scripts() {
+        let (a, b) = (vec![vec![Some(90.0)]], vec![vec![Some(10.0)]]);
+        let panels = [("a", a), ("b", b)].map(|(title, values)| Panel::Matrix { title: title.to_owned(), values });
+        let page = grid("both", &panels, Heights::Own);
+        let file = standalone(&page);
+        assert_eq!((page.matches("data-values").count(), file.matches("data-values").count()), (2, 0));
+        assert_eq!(file.matches("<svg ").count(), 3);
+        assert!(file.contains(">90<") && file.contains(">10<") && file.contains("<style>"));
     }
 
     #[test]
