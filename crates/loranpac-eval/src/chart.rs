@@ -39,7 +39,7 @@ pub fn short(value: f64) -> String {
     if value == 0.0 {
         "0".to_owned()
     } else if !(1e-3..1e6).contains(&size) {
-        format!("{value:.2e}")
+        format!("{value:.2e}").replace(".00e", "e")
     } else {
         let digits = (3 - size.log10().floor() as i32).clamp(0, 5) as usize;
         let text = format!("{value:.digits$}");
@@ -297,12 +297,16 @@ pub fn matrix(title: &str, values: &[Vec<Option<f64>>]) -> String {
         numbers.join(";")
     );
     let mut paths = vec![String::new(); SHADES];
+    let shade = |value: f64| ((value / 100.0 * SHADES as f64) as usize).min(SHADES - 1);
     for (row, line) in values.iter().enumerate() {
-        for (column, value) in line.iter().enumerate() {
-            let Some(value) = value else { continue };
-            let shade = ((value / 100.0 * SHADES as f64) as usize).min(SHADES - 1);
-            let (x, y) = (left + cell * column as f64, top + cell * row as f64);
-            let _ = write!(paths[shade], "M{x:.2} {y:.2}h{cell:.2}v{cell:.2}h-{cell:.2}z");
+        let mut column = 0;
+        // Neighbours of one shade are one rectangle: matrices of hundreds of tasks stay small.
+        for same in line.chunk_by(|a, b| a.map(shade) == b.map(shade)) {
+            let (x, y, wide) = (left + cell * column as f64, top + cell * row as f64, cell * same.len() as f64);
+            if let Some(value) = same[0] {
+                let _ = write!(paths[shade(value)], "M{x:.2} {y:.2}h{wide:.2}v{cell:.2}h-{wide:.2}z");
+            }
+            column += same.len();
         }
     }
     for (shade, path) in paths.iter().enumerate().filter(|(_, path)| !path.is_empty()) {
@@ -378,7 +382,7 @@ mod tests {
     #[test]
     fn numbers_are_short() {
         let shown = [0.0, 92.4, 10_000.0, 0.25, 1234567.0, 1e-5, 99.996, 0.001].map(short);
-        assert_eq!(shown, ["0", "92.4", "10000", "0.25", "1.23e6", "1.00e-5", "100", "0.001"]);
+        assert_eq!(shown, ["0", "92.4", "10000", "0.25", "1.23e6", "1e-5", "100", "0.001"]);
     }
 
     #[test]
