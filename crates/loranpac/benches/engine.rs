@@ -91,7 +91,7 @@ fn main() {
             // What the certificate adds: a pass over the spectrum while the classifier is formed, and sums afterwards.
             let mu: Vec<f64> = (0..rank).map(|j| 1.0 / (1.0 + j as f64)).collect();
             let pass = best(9, || _ = black_box(Spectrum::of(black_box(&mu), 3 * rank / 4)));
-            let seconds = pass + best(9, || drop(black_box(model.summary())));
+            let seconds = pass + best(9, || _ = black_box(model.summary()));
             println!(
                 "{:<52}{:>9.1} us, {:.4}% of forming W",
                 "certificate, hard",
