@@ -142,7 +142,9 @@ pub fn grid(title: &str, panels: &[Panel], heights: Heights) -> String {
             Panel::Matrix { title, values } => matrix(title, values),
         };
         let (left, down) = (across * (at % columns) as f64, top + HEIGHT * (at / columns) as f64);
-        let place = format!("<svg x=\"{left}\" y=\"{down}\" width=\"{across}\" height=\"{HEIGHT}\" ");
+        let place = format!(
+            "<svg x=\"{left}\" y=\"{down}\" width=\"{across}\" height=\"{HEIGHT}\" preserveAspectRatio=\"xMinYMin\" "
+        );
         svg.push_str(&inner.replacen("<svg ", &place, 1));
     }
     svg + "</svg>\n"
