@@ -1,0 +1,57 @@
+//! The feature map of a model, as it is written down: a few numbers, from which P is made again.
+
+use std::sync::Arc;
+
+use loranpac::lift::{self, FeatureMap, LiftSpec, Projection};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::error::Error;
+
+/// Rows of P that enter the digest.
+const PROBES: usize = 16;
+
+/// Everything that decides a feature map.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LiftRecord {
+    /// Name in the list of lifts.
+    pub name: String,
+    /// Features that go in, d.
+    pub dim: usize,
+    /// Features that come out, E.
+    pub width: usize,
+    /// Seed of the projection.
+    pub seed: u64,
+    /// Inverse width of the kernel behind Fourier features.
+    pub gamma: f64,
+}
+
+impl LiftRecord {
+    /// What the engine needs to make the map; `keep` holds P in memory.
+    pub fn spec(&self, keep: bool) -> LiftSpec {
+        LiftSpec { seed: self.seed, keep, gamma: self.gamma, ..LiftSpec::new(self.dim, self.width) }
+    }
+
+    /// Makes the map; `keep` holds P in memory.
+    pub fn build(&self, keep: bool) -> Result<Arc<dyn FeatureMap>, Error> {
+        Ok(lift::build(&self.name, self.spec(keep))?)
+    }
+
+    /// A digest of the parameters and of the first rows of P: two models whose digests agree may be merged.
+    pub fn digest(&self) -> String {
+        let LiftRecord { name, dim, width, seed, gamma } = self;
+        let mut hash = Sha256::new();
+        hash.update(format!("{name}\n{dim}\n{width}\n{seed}\n{}\n", gamma.to_bits()));
+        let rows = PROBES.min(*width);
+        let mut scratch = Vec::new();
+        let projection = Projection::from_seed(rows, *dim, *seed, false);
+        projection.rows(0, rows, &mut scratch).iter().for_each(|value| hash.update(value.to_le_bytes()));
+        hex(&hash.finalize())
+    }
+}
+
+/// Bytes as lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
