@@ -14,13 +14,14 @@ use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
+use crate::buffer::Buffer;
 use crate::linalg::{PANEL, add_product_lower, cast, par, transposed};
 use crate::memory::product;
 use crate::orthonormalise::{Factors, orthonormalise};
 use crate::scalar::Scalar;
 
-/// Columns per allocation. Growing the basis never moves what is there.
-const BLOCK: usize = 256;
+/// Columns per block. Growing the basis never moves what is there.
+pub(crate) const BLOCK: usize = 256;
 /// Rounds of re-orthogonalisation before we give up hope of improving; two do unless the data is adversarial.
 const MAX_ROUNDS: usize = 5;
 /// A new direction that shrinks below this share of its length when it is projected again was rounding noise inside the
@@ -32,7 +33,8 @@ const TRUE_DIRECTION: f64 = 0.1;
 pub struct Basis<T> {
     width: usize,
     rank: usize,
-    blocks: Vec<Vec<T>>,
+    /// Each holds BLOCK columns, or room for them.
+    blocks: Vec<Buffer<T>>,
 }
 
 /// `H = Q C + Qn Rn`, up to what was left out.
@@ -49,6 +51,35 @@ impl<T: Scalar> Basis<T> {
     /// An empty basis for lifted features of this width.
     pub fn new(width: usize) -> Self {
         Basis { width, rank: 0, blocks: Vec::new() }
+    }
+
+    /// A basis from its columns, in blocks as [`Basis::blocks_for`] divides them. None if they are not of that size.
+    pub fn from_blocks(width: usize, rank: usize, mut blocks: Vec<Buffer<T>>) -> Option<Self> {
+        let fits = |(block, columns): (&Buffer<T>, usize)| width.checked_mul(columns) == Some(block.len());
+        let sizes = Self::blocks_for(rank);
+        if rank > width || blocks.len() != sizes.len() || !blocks.iter().zip(sizes.map(|b| b.len())).all(fits) {
+            return None;
+        }
+        if !rank.is_multiple_of(BLOCK)
+            && let Some(last) = blocks.last_mut()
+        {
+            last.to_mut().resize(width * BLOCK, T::from_f64(0.0));
+        }
+        Some(Basis { width, rank, blocks })
+    }
+
+    /// The columns that stand together in memory, for a basis of this rank.
+    pub fn blocks_for(rank: usize) -> impl ExactSizeIterator<Item = std::ops::Range<usize>> {
+        (0..rank.div_ceil(BLOCK)).map(move |block| block * BLOCK..rank.min((block + 1) * BLOCK))
+    }
+
+    /// The columns from `first` on, one after the other, in runs that stand together in memory.
+    pub fn columns(&self, first: usize) -> impl Iterator<Item = &[T]> {
+        self.blocks().filter_map(move |(at, q)| {
+            let skip = first.saturating_sub(at).min(q.ncols());
+            let block = &self.blocks[at / BLOCK];
+            (skip < q.ncols()).then(|| &block[self.width * skip..self.width * q.ncols()])
+        })
     }
 
     /// Number of directions, r.
@@ -161,11 +192,11 @@ impl<T: Scalar> Basis<T> {
             let place = self.rank % BLOCK;
             if place == 0 {
                 // Zeroed lazily by the system: memory is used as columns are written.
-                self.blocks.push(vec![T::from_f64(0.0); self.width * BLOCK]);
+                self.blocks.push(Buffer::Owned(vec![T::from_f64(0.0); self.width * BLOCK]));
             }
             let count = (BLOCK - place).min(columns.ncols() - done);
             let last = self.blocks.len() - 1;
-            let target = &mut self.blocks[last][place * self.width..(place + count) * self.width];
+            let target = &mut self.blocks[last].to_mut()[place * self.width..(place + count) * self.width];
             let source = columns.subcols(done, count);
             target.par_chunks_mut(self.width).zip(source.par_col_iter()).for_each(|(target, column)| {
                 target.iter_mut().zip(column.iter()).for_each(|(t, v)| *t = *v);
@@ -182,7 +213,7 @@ impl<T: Scalar> Basis<T> {
         let v: Mat<T> = cast(v);
         let mut panels: Vec<Vec<MatMut<'_, T>>> = (0..width.div_ceil(PANEL)).map(|_| Vec::new()).collect();
         for block in &mut self.blocks {
-            let mut rest = MatMut::from_column_major_slice_mut(block, width, BLOCK);
+            let mut rest = MatMut::from_column_major_slice_mut(block.to_mut(), width, BLOCK);
             for list in &mut panels {
                 let height = PANEL.min(rest.nrows());
                 let (panel, below) = rest.split_at_row_mut(height);

@@ -94,6 +94,31 @@ pub enum Error {
         /// What does not fit.
         reason: String,
     },
+    /// Samples that are to be taken back or relabelled were never learned, or not under that label.
+    #[error(
+        "row {row} was never learned under its label: most of it is new to the model, or the class has no sample left"
+    )]
+    NeverLearned {
+        /// Row (sample), from 0.
+        row: usize,
+    },
+    /// Samples cannot be taken back exactly, because parts of them are gone.
+    #[error(
+        "samples cannot be taken back exactly: {cuts} cuts of the spectrum (a cap on the basis, or the paper schedule) have \
+         removed parts of them; learn anew without them"
+    )]
+    NotExact {
+        /// Cuts so far.
+        cuts: usize,
+    },
+    /// No class of this name.
+    #[error("there is no class {label}; the model has {classes} classes")]
+    UnknownClass {
+        /// What was asked for.
+        label: String,
+        /// How many there are.
+        classes: usize,
+    },
     /// The estimate of the peak does not fit.
     #[error("{0}")]
     Memory(String),

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Both give `W = X Q'` with X of size c x r, and the training error without data: with `b_j = |N v_j|^2`,
-//! `|W H - Y|^2 = M - sum over kept j of b_j (mu_j + 2 lambda) / (mu_j + lambda)^2`.
+//! `|W H - Y|^2 = |Y|^2 - sum over kept j of b_j (mu_j + 2 lambda) / (mu_j + lambda)^2`, and `|Y|^2 = M` unless a class was
+//! forgotten.
 
 use faer::{Mat, Scale};
 use serde::{Deserialize, Serialize};
@@ -132,7 +133,7 @@ pub fn solve<T: Scalar>(stats: &mut Statistics<T>, filter: Filter, max_rank: usi
     // statistics keep up to date has exact zeros along null directions, and would hide the collapse.
     let literal = stats.keeps_null_directions();
     let mut x = if literal { stats.project_label_sums() } else { stats.cross().clone() };
-    let samples = stats.samples() as f64;
+    let (samples, labelled) = (stats.samples() as f64, stats.labelled());
     let mut facts = match filter {
         Filter::Hard { truncation, ridge } => hard(stats, &mut x, truncation, ridge, max_rank)?,
         Filter::Soft(_) => {
@@ -144,16 +145,16 @@ pub fn solve<T: Scalar>(stats: &mut Statistics<T>, filter: Filter, max_rank: usi
                 ridge,
                 spectrum: None,
                 cut: 0.0,
-                train_mse: 1.0 - (fitted + ridge * squared_norm(x.as_ref())) / samples,
+                train_mse: labelled - (fitted + ridge * squared_norm(x.as_ref())) / samples,
                 train_mse_upper: 0.0,
             }
         }
     };
     if literal {
-        // |W H - Y|^2 = tr(X S X') - 2 tr(X N') + M, whatever X is.
+        // |W H - Y|^2 = tr(X S X') - 2 tr(X N') + |Y|^2, whatever X is.
         let (curved, n) = (&x * stats.gram().to_matrix(), stats.cross());
         let error: f64 = (0..x.ncols()).map(|j| x.col(j).transpose() * (curved.col(j) - n.col(j) * Scale(2.0))).sum();
-        facts.train_mse = 1.0 + error / samples;
+        facts.train_mse = labelled + error / samples;
     }
     // What the latest task's cut removed is orthogonal to the directions that W uses, and costs nothing here.
     let lost = stats.losses().lost;
@@ -170,7 +171,7 @@ fn hard<T: Scalar>(
     ridge: f64,
     max_rank: usize,
 ) -> Result<Facts, Error> {
-    let samples = stats.samples();
+    let (samples, labelled) = (stats.samples(), stats.labelled());
     let selection = Selection::new(stats, truncation, max_rank);
     let mut facts = None;
     stats.gram().apply_function(x, |mu, energy| {
@@ -182,7 +183,7 @@ fn hard<T: Scalar>(
             ridge,
             spectrum: Spectrum::of(mu, k).map(|s| Spectrum { smallest_kept: selection.value(mu, k - 1), ..s }),
             cut: mu.get(k).copied().filter(|value| *value > rounding(mu)).unwrap_or(0.0),
-            train_mse: 1.0 - fitted / samples as f64,
+            train_mse: labelled - fitted / samples as f64,
             train_mse_upper: 0.0,
         });
         (0..mu.len()).map(|j| if j < k { 1.0 / at(j) } else { 0.0 }).collect()

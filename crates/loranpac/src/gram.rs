@@ -79,11 +79,59 @@ impl Gram {
         self.diagonal.resize(r + p, 0.0);
         self.restore_diagonal();
         let (s11, mut s12, _, mut s22) = self.view_mut().split_at_mut(r, r);
-        add_product_upper(s11, c);
+        add_product_upper(s11, c, c, 1.0);
         matmul(s12.rb_mut(), Accum::Replace, c, rn.transpose(), 1.0, par());
         s22.fill(0.0);
-        add_product_upper(s22, rn);
+        add_product_upper(s22, rn, rn, 1.0);
         self.save_diagonal();
+    }
+
+    /// Room for `p` more directions, of which nothing is known yet.
+    pub fn extend(&mut self, p: usize) {
+        self.grow(Mat::zeros(self.rank(), 0).as_ref(), Mat::zeros(p, 0).as_ref());
+    }
+
+    /// `S <- S + F G F'` for F of r rows and a Gram matrix G in other coordinates.
+    pub fn add_turned(&mut self, f: MatRef<'_, f64>, g: &Gram) {
+        let mut turned = Mat::<f64>::zeros(f.nrows(), f.ncols());
+        matmul(&mut turned, Accum::Replace, f, g.to_matrix(), 1.0, par());
+        self.restore_diagonal();
+        add_product_upper(self.view_mut(), turned.as_ref(), f, 1.0);
+        self.save_diagonal();
+    }
+
+    /// `S <- S - A A'` for A of r rows.
+    pub fn subtract(&mut self, a: MatRef<'_, f64>) {
+        self.restore_diagonal();
+        add_product_upper(self.view_mut(), a, a, -1.0);
+        self.save_diagonal();
+    }
+
+    /// The upper triangle, column after column: `r (r + 1) / 2` numbers.
+    pub fn to_packed(&self) -> Vec<f64> {
+        let s = self.view();
+        let mut packed = Vec::with_capacity(self.rank() * (self.rank() + 1) / 2);
+        for j in 0..self.rank() {
+            packed.extend((0..j).map(|i| s[(i, j)]));
+            packed.push(self.diagonal[j]);
+        }
+        packed
+    }
+
+    /// S from its upper triangle; None if it has not as many numbers as a triangle of this rank.
+    pub fn from_packed(packed: &[f64], rank: usize) -> Option<Self> {
+        if rank.checked_add(1).and_then(|next| next.checked_mul(rank)) != packed.len().checked_mul(2) {
+            return None;
+        }
+        let mut gram = Gram::zeros(rank);
+        let mut rest = packed;
+        for j in 0..rank {
+            let (column, after) = rest.split_at(j + 1);
+            gram.store[j * gram.stride..j * gram.stride + j].copy_from_slice(&column[..j]);
+            gram.diagonal[j] = column[j];
+            rest = after;
+        }
+        Some(gram)
     }
 
     /// Replaces S by a diagonal matrix.
@@ -104,7 +152,7 @@ impl Gram {
             scaled.col_mut(j).iter_mut().for_each(|v| *v *= value.max(0.0).sqrt());
         }
         self.view_mut().fill(0.0);
-        add_product_upper(self.view_mut(), scaled.as_ref());
+        add_product_upper(self.view_mut(), scaled.as_ref(), scaled.as_ref(), 1.0);
         self.save_diagonal();
     }
 
@@ -312,10 +360,10 @@ impl Gram {
     }
 }
 
-/// `S <- S + A A'`, upper triangle only.
-fn add_product_upper(s: MatMut<'_, f64>, a: MatRef<'_, f64>) {
+/// `S <- S + alpha A B'`, upper triangle only.
+fn add_product_upper(s: MatMut<'_, f64>, a: MatRef<'_, f64>, b: MatRef<'_, f64>, alpha: f64) {
     let whole = BlockStructure::Rectangular;
-    matmul_triangular(s, BlockStructure::TriangularUpper, Accum::Add, a, whole, a.transpose(), whole, 1.0, par());
+    matmul_triangular(s, BlockStructure::TriangularUpper, Accum::Add, a, whole, b.transpose(), whole, alpha, par());
 }
 
 #[cfg(test)]
@@ -347,6 +395,8 @@ mod tests {
     fn growing_in_tasks_equals_the_whole_product() {
         let (mut gram, exact) = grown(&[(40, 45), (0, 7), (300, 310), (1, 1), (200, 220)]);
         assert!((gram.to_matrix() - &exact).norm_max() < 1e-11 * exact.norm_max());
+        assert_eq!(Gram::from_packed(&gram.to_packed(), 541).unwrap().to_matrix(), gram.to_matrix());
+        assert!(Gram::from_packed(&gram.to_packed(), 540).is_none());
         // Factorisations in the lower triangle leave S alone, and S can grow after them.
         gram.log_det(1.0).unwrap();
         gram.eigenvalues().unwrap();

@@ -36,7 +36,8 @@ impl From<&str> for Label {
     }
 }
 
-/// Labels in the order in which they first appeared; a class's index is its place here, and never changes.
+/// Labels in the order in which they first appeared; a class's index is its place here, and changes only when an earlier
+/// class is forgotten.
 #[derive(Debug, Clone, Default)]
 pub struct LabelTable {
     labels: Vec<Label>,
@@ -58,6 +59,25 @@ impl LabelTable {
         self.labels.push(label.clone());
         self.index.insert(label.clone(), index);
         index
+    }
+
+    /// Removes a class; those after it move up by one.
+    pub fn remove(&mut self, index: usize) {
+        let labels = std::mem::take(self).labels;
+        for label in labels.iter().enumerate().filter(|(i, _)| *i != index).map(|(_, label)| label) {
+            self.get_or_insert(label);
+        }
+    }
+
+    /// Gives a class another label; false if that is taken.
+    pub fn rename(&mut self, index: usize, label: Label) -> bool {
+        if self.index.contains_key(&label) || index >= self.labels.len() {
+            return false;
+        }
+        self.index.remove(&self.labels[index]);
+        self.index.insert(label.clone(), index);
+        self.labels[index] = label;
+        true
     }
 
     /// All labels by index.
@@ -86,6 +106,10 @@ mod tests {
         let given = [Label::from(7), Label::from("seven"), Label::from(-1), Label::from(7)];
         let indices: Vec<_> = given.iter().map(|label| table.get_or_insert(label)).collect();
         assert_eq!(indices, [0, 1, 2, 0]);
+        table.remove(1);
+        assert_eq!(table.labels(), [Label::from(7), Label::from(-1)]);
+        assert!(table.rename(1, Label::from("minus one")) && !table.rename(1, Label::from(7)));
+        assert_eq!((table.get(&Label::from("minus one")), table.get(&Label::from(-1))), (Some(1), None));
         assert_eq!(table.get(&Label::from("7")), None, "the text 7 is not the number 7");
     }
 }

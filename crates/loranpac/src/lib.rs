@@ -23,6 +23,7 @@
 
 mod band;
 mod basis;
+mod buffer;
 mod certificate;
 mod error;
 mod features;
@@ -42,6 +43,7 @@ mod tridiagonal;
 mod truncation;
 
 pub use basis::{Basis, Split};
+pub use buffer::{Buffer, Source};
 pub use certificate::{Assumptions, Bounds, Certificate, Gaussian, Verdict};
 pub use error::Error;
 pub use features::Features;
@@ -50,5 +52,5 @@ pub use gram::{Eigen, Gram};
 pub use label::{Label, LabelTable};
 pub use learner::{Config, Learner, LoRanPac, Schedule, Scores, SimpleCil, StreamSizes, Summary};
 pub use scalar::Scalar;
-pub use statistics::{Cut, DEFAULT_DROP, Losses, Statistics};
+pub use statistics::{Changes, Cut, DEFAULT_DROP, Factor, Losses, State, Statistics, Step};
 pub use truncation::Truncation;

@@ -127,6 +127,134 @@ impl LoRanPac {
         self.classifier.as_ref().ok_or(Error::NothingLearned)
     }
 
+    /// A model from what it consisted of; None if the parts do not fit together.
+    pub fn from_parts(
+        lift: Arc<dyn FeatureMap>,
+        config: Config,
+        table: LabelTable,
+        stats: Statistics<f32>,
+    ) -> Result<Option<Self>, Error> {
+        let model = LoRanPac::new(lift, config)?;
+        let fits = stats.basis().width() == model.lifted.width() && stats.counts().len() == table.len();
+        Ok(fits.then_some(LoRanPac { table, stats, ..model }))
+    }
+
+    /// The sufficient statistics, to be put together or to note their changes.
+    pub fn statistics_mut(&mut self) -> &mut Statistics<f32> {
+        &mut self.stats
+    }
+
+    /// What forming the current classifier showed.
+    pub fn facts(&mut self) -> Result<Facts, Error> {
+        Ok(self.classifier()?.facts)
+    }
+
+    /// Takes a classifier that was formed before and written down (W transposed, E x c); false if it does not fit.
+    pub fn set_classifier(&mut self, weights: Mat<f32>, facts: Facts) -> bool {
+        let fits = (weights.nrows(), weights.ncols()) == (self.lifted.width(), self.table.len());
+        if fits {
+            self.classifier = Some(Classifier { weights, facts });
+        }
+        fits
+    }
+
+    /// Takes in everything that other models with the same lift have learned, as if it had been learned here. The basis is
+    /// cut once, at the end, if it has outgrown its cap.
+    pub fn merge<'a>(&mut self, others: impl IntoIterator<Item = &'a mut LoRanPac>) -> Result<(), Error> {
+        self.classifier = None;
+        for other in others {
+            assert_eq!(self.lifted.width(), other.lifted.width(), "models with different lifts cannot be merged");
+            let classes = indices(&mut self.table, other.table.labels());
+            self.stats.merge(&mut other.stats, &classes);
+        }
+        match self.config.schedule {
+            Schedule::Late => self.compress(),
+            Schedule::Paper => self.cut(),
+        }
+    }
+
+    /// Removes a class from prediction. What its samples added to the Gram matrix stays.
+    pub fn forget(&mut self, label: &Label) -> Result<(), Error> {
+        let class = self.class(label)?;
+        if self.table.len() == 1 {
+            let reason = "it is the only class, and a model needs at least one";
+            return Err(Error::Setting { name: "class", value: label.to_string(), reason: reason.to_owned() });
+        }
+        self.classifier = None;
+        self.stats.forget(class);
+        self.table.remove(class);
+        Ok(())
+    }
+
+    /// Gives a class another name.
+    pub fn rename(&mut self, from: &Label, to: Label) -> Result<(), Error> {
+        let class = self.class(from)?;
+        if !self.table.rename(class, to.clone()) {
+            return Err(Error::Setting {
+                name: "label",
+                value: to.to_string(),
+                reason: "another class has it; relabel moves samples into that class".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Moves samples that were learned under `from` to other labels. Exact; the spectrum does not change.
+    pub fn relabel(&mut self, x: Features<'_>, from: &[Label], to: &[Label]) -> Result<(), Error> {
+        check_task(x, from, self.lifted.lift.dim())?;
+        check_task(x, to, self.lifted.lift.dim())?;
+        let old = from.iter().map(|label| self.class(label)).collect::<Result<Vec<_>, _>>()?;
+        let mut table = self.table.clone();
+        let new = indices(&mut table, to);
+        let outcome = self.stats.relabel(self.lifted.lift(x), &old, &new);
+        self.lifted.wipe(0);
+        outcome?;
+        self.table = table;
+        self.classifier = None;
+        self.remove_empty_classes();
+        Ok(())
+    }
+
+    /// Takes samples back that were learned under these labels, as if they had never been seen, to rounding.
+    pub fn unlearn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
+        check_task(x, labels, self.lifted.lift.dim())?;
+        let classes = labels.iter().map(|label| self.class(label)).collect::<Result<Vec<_>, _>>()?;
+        if x.len() >= self.stats.samples() {
+            let reason = "nothing would be left; start a new model instead";
+            return Err(Error::setting("samples", x.len(), reason));
+        }
+        let outcome = self.stats.unlearn(self.lifted.lift(x), &classes);
+        self.lifted.wipe(0);
+        outcome?;
+        self.classifier = None;
+        self.remove_empty_classes();
+        Ok(())
+    }
+
+    fn class(&self, label: &Label) -> Result<usize, Error> {
+        let unknown = || Error::UnknownClass { label: label.to_string(), classes: self.table.len() };
+        self.table.get(label).ok_or_else(unknown)
+    }
+
+    fn remove_empty_classes(&mut self) {
+        while let Some(class) = self.stats.counts().iter().position(|count| *count == 0) {
+            self.stats.forget(class);
+            self.table.remove(class);
+        }
+    }
+
+    /// The paper schedule's cut.
+    fn cut(&mut self) -> Result<(), Error> {
+        let Config { max_rank, schedule, filter, .. } = self.config;
+        if let (Schedule::Paper, Filter::Hard { truncation, .. }) = (schedule, filter) {
+            let (width, samples) = (self.lifted.width(), self.stats.samples());
+            self.stats.cut(|values| truncation.kept(values, width, samples, max_rank))?;
+            // After the cut S has at most r_max directions, so that this loses nothing.
+            self.compress()?;
+        }
+        Ok(())
+    }
+
     /// Changes lambda of the hard filter; the classifier is formed anew.
     pub(super) fn set_ridge(&mut self, lambda: f64) {
         if let Filter::Hard { ridge, .. } = &mut self.config.filter {
@@ -153,7 +281,7 @@ impl Learner for LoRanPac {
     fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
         check_task(x, labels, self.lifted.lift.dim())?;
         self.classifier = None;
-        let Config { chunk: most, max_rank, schedule, filter, .. } = self.config;
+        let Config { chunk: most, schedule, .. } = self.config;
         let mut outcome = Ok(());
         let chunk = x.len().div_ceil(x.len().div_ceil(most));
         for (part, labels) in x.chunks(chunk).zip(labels.chunks(chunk)) {
@@ -165,13 +293,7 @@ impl Learner for LoRanPac {
         }
         self.lifted.wipe(chunk);
         outcome?;
-        if let (Schedule::Paper, Filter::Hard { truncation, .. }) = (schedule, filter) {
-            let (width, samples) = (self.lifted.width(), self.stats.samples());
-            self.stats.cut(|values| truncation.kept(values, width, samples, max_rank))?;
-            // After the cut S has at most r_max directions, so that this loses nothing.
-            self.compress()?;
-        }
-        Ok(())
+        self.cut()
     }
 
     fn prepare(&mut self) -> Result<(), Error> {

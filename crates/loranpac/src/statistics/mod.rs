@@ -1,15 +1,22 @@
 //! The sufficient statistics of everything learned: Q, S, J, and the counts. No sample is kept.
 
+mod edit;
+mod state;
+
 use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_inverse::invert_lower_triangular;
-use faer::prelude::{Reborrow, ReborrowMut};
+use faer::prelude::Reborrow;
 use faer::{Accum, Mat, MatMut, MatRef};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+pub use state::{Changes, Factor, State, Step};
 
 use crate::basis::{Basis, Split};
+use crate::buffer::Buffer;
 use crate::error::Error;
 use crate::filter::rounding;
-use crate::gram::Gram;
+use crate::gram::{Eigen, Gram};
 use crate::linalg::{cast, cholesky_lower, column_norms, par};
 use crate::scalar::Scalar;
 
@@ -22,7 +29,7 @@ pub const DEFAULT_DROP: f64 = 20.0;
 const DRIFT_LIMIT: f64 = 20.0;
 
 /// One cut of the spectrum: the eigenvalues that it removed, as far as they are more than rounding.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cut {
     /// The largest: mu_{k+1}. 0 if nothing but rounding was removed.
     pub largest: f64,
@@ -51,7 +58,7 @@ impl Cut {
 
 /// What the past has cost: cuts of the spectrum (the paper's a_{t-1} and the past part of gamma_t), and directions that
 /// were never taken in.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Losses {
     /// Sum over past cuts of the largest eigenvalue that each removed: a_{t-1}.
     pub lost: f64,
@@ -90,8 +97,11 @@ impl Losses {
 pub struct Statistics<T> {
     basis: Basis<T>,
     gram: Gram,
+    /// What S still has to take in, in this order: a model that was read from a file does so when S is first needed.
+    pending: Vec<Step>,
     cross: Mat<f64>,
-    sums: Vec<T>,
+    /// J by columns, one per class.
+    sums: Vec<Buffer<T>>,
     counts: Vec<usize>,
     samples: usize,
     losses: Losses,
@@ -100,6 +110,8 @@ pub struct Statistics<T> {
     /// Whether J may have components outside the basis: true once a compression has dropped directions.
     outside: bool,
     drop: f64,
+    /// What has changed since it was last written down, for models that are.
+    changes: Option<Changes>,
 }
 
 impl<T: Scalar> Statistics<T> {
@@ -108,6 +120,7 @@ impl<T: Scalar> Statistics<T> {
         Statistics {
             basis: Basis::new(width),
             gram: Gram::default(),
+            pending: Vec::new(),
             cross: Mat::zeros(0, 0),
             sums: Vec::new(),
             counts: Vec::new(),
@@ -116,6 +129,7 @@ impl<T: Scalar> Statistics<T> {
             latest_cut: Cut::default(),
             outside: false,
             drop,
+            changes: None,
         }
     }
 
@@ -126,7 +140,25 @@ impl<T: Scalar> Statistics<T> {
 
     /// The Gram matrix S.
     pub fn gram(&mut self) -> &mut Gram {
+        self.settle();
         &mut self.gram
+    }
+
+    /// Lets S take in what it still has to.
+    fn settle(&mut self) {
+        for step in std::mem::take(&mut self.pending) {
+            match step {
+                Step::Whole { rank, upper } => {
+                    self.gram = Gram::from_packed(&upper, rank).unwrap_or_else(|| unreachable!("sizes were checked"));
+                }
+                Step::Grow(factor) => self.grow(&factor),
+            }
+        }
+    }
+
+    fn grow(&mut self, factor: &Factor) {
+        let (b, r) = (factor.matrix(), self.gram.rank());
+        self.gram.grow(b.subrows(0, r), b.subrows(r, b.nrows() - r));
     }
 
     /// N = J Q, c x r.
@@ -134,14 +166,31 @@ impl<T: Scalar> Statistics<T> {
         &self.cross
     }
 
-    /// J, transposed: E x c.
-    pub fn label_sums(&self) -> MatRef<'_, T> {
-        MatRef::from_column_major_slice(&self.sums, self.basis.width(), self.counts.len())
+    /// J of one class, `sum of h`: E numbers.
+    pub fn label_sum(&self, class: usize) -> &[T] {
+        &self.sums[class]
     }
 
     /// J Q, computed as a product. Cost: `2 E r c` flops.
     pub fn project_label_sums(&self) -> Mat<f64> {
-        cast(self.basis.project(self.label_sums()).as_ref())
+        self.project_label_sums_onto(0)
+    }
+
+    /// J Q for the columns of Q from `first` on, a few classes at a time: J is stored by class.
+    fn project_label_sums_onto(&self, first: usize) -> Mat<f64> {
+        const CLASSES: usize = 64;
+        let width = self.basis.width();
+        let mut products = Mat::zeros(self.sums.len(), self.basis.rank() - first);
+        let mut group = Mat::<T>::zeros(width, CLASSES.min(self.sums.len()));
+        for (at, sums) in self.sums.chunks(CLASSES).enumerate() {
+            group.par_col_iter_mut().zip(sums).for_each(|(column, sums)| {
+                column.iter_mut().zip(sums.iter()).for_each(|(target, value)| *target = *value);
+            });
+            let onto = self.basis.project_onto(group.as_ref().subcols(0, sums.len()), first);
+            let mut rows = products.as_mut().subrows_mut(at * CLASSES, sums.len());
+            rows.copy_from(cast::<T, f64>(onto.as_ref()));
+        }
+        products
     }
 
     /// Samples seen, M.
@@ -152,6 +201,11 @@ impl<T: Scalar> Statistics<T> {
     /// Samples seen of each class.
     pub fn counts(&self) -> &[usize] {
         &self.counts
+    }
+
+    /// The share of the samples whose class is still known: 1, unless a class was forgotten. `|Y|^2 / M`.
+    pub fn labelled(&self) -> f64 {
+        self.counts.iter().sum::<usize>() as f64 / self.samples as f64
     }
 
     /// What past cuts have cost: those before the latest task's own.
@@ -172,7 +226,8 @@ impl<T: Scalar> Statistics<T> {
     /// Bytes held in memory.
     pub fn bytes(&self) -> usize {
         let cross = self.cross.nrows() * self.cross.ncols() * size_of::<f64>();
-        self.basis.bytes() + self.gram.bytes() + cross + self.sums.len() * size_of::<T>()
+        let sums = self.sums.len() * self.basis.width() * size_of::<T>();
+        self.basis.bytes() + self.gram.bytes() + cross + sums
     }
 
     /// Takes in lifted samples `h` (E x m, destroyed) of the given classes (indices; new ones are added).
@@ -187,8 +242,7 @@ impl<T: Scalar> Statistics<T> {
         let known_classes = self.counts.len();
         let all_classes = classes.iter().map(|class| class + 1).max().unwrap_or(0).max(known_classes);
         self.counts.resize(all_classes, 0);
-        self.sums.reserve_exact(width * (all_classes - known_classes));
-        self.sums.resize(width * all_classes, T::from_f64(0.0));
+        self.sums.resize_with(all_classes, || Buffer::Owned(vec![T::from_f64(0.0); width]));
         classes.iter().for_each(|&class| self.counts[class] += 1);
         self.samples += classes.len();
 
@@ -211,55 +265,85 @@ impl<T: Scalar> Statistics<T> {
         }
         if self.outside {
             // J has components outside the old basis, which may lie along the new directions.
-            let onto = self.basis.project_onto(self.label_sums(), rank);
-            cross.as_mut().subcols_mut(rank, new.nrows()).copy_from(cast::<T, f64>(onto.as_ref()));
+            cross.as_mut().subcols_mut(rank, new.nrows()).copy_from(self.project_label_sums_onto(rank));
         }
         self.cross = cross;
-        self.gram.grow(known.as_ref(), new.as_ref());
+        match &mut self.changes {
+            None => {
+                self.settle();
+                self.gram.grow(known.as_ref(), new.as_ref());
+            }
+            Some(changes) => {
+                changes.sums.extend(classes);
+                changes.cross.extend(classes);
+                if self.outside {
+                    changes.cross.extend(0..all_classes);
+                }
+                let factor = Factor::new(known.as_ref(), new.as_ref());
+                changes.factors.push(factor.clone());
+                if self.pending.is_empty() {
+                    self.grow(&factor);
+                } else {
+                    self.pending.push(Step::Grow(factor));
+                }
+            }
+        }
     }
 
     /// Algorithm 5: J by additions.
     fn add_label_sums(&mut self, h: MatRef<'_, T>, classes: &[usize]) {
-        let (width, count) = (self.basis.width(), self.counts.len());
-        let sums = MatMut::from_column_major_slice_mut(&mut self.sums, width, count);
-        sums.par_row_chunks_mut(2048).zip(h.par_row_chunks(2048)).for_each(|(mut sums, h)| {
-            for (sample, &class) in classes.iter().enumerate() {
-                let target = sums.rb_mut().col_mut(class);
-                target.iter_mut().zip(h.col(sample).iter()).for_each(|(sum, v)| *sum += *v);
-            }
-        });
+        const ROWS: usize = 2048;
+        let mut samples = vec![Vec::new(); self.sums.len()];
+        classes.iter().enumerate().for_each(|(sample, &class)| samples[class].push(sample));
+        self.sums.par_iter_mut().zip(&samples).filter(|(_, samples)| !samples.is_empty()).for_each(
+            |(sums, samples)| {
+                sums.to_mut().par_chunks_mut(ROWS).enumerate().for_each(|(part, sums)| {
+                    for &sample in samples {
+                        let column = h.col(sample).subrows(part * ROWS, sums.len());
+                        sums.iter_mut().zip(column.iter()).for_each(|(sum, v)| *sum += *v);
+                    }
+                });
+            },
+        );
     }
 
     /// `S <- tau_k(S)`: keeps the k largest eigenvalues, without touching anything E-sized (Algorithm 4's cut).
     pub fn cut(&mut self, k: impl FnOnce(&[f64]) -> usize) -> Result<(), Error> {
-        let eigen = self.gram.eigen()?;
+        let eigen = self.gram().eigen()?;
         let k = k(&eigen.values);
         if k < eigen.values.len() {
             let cut = Cut::of(&eigen.values, k);
             self.losses.book(std::mem::replace(&mut self.latest_cut, cut));
             self.gram.set_eigen(&eigen.values[..k], eigen.vectors.as_ref().subcols(0, k));
+            self.note_gram();
         }
         Ok(())
     }
 
     /// Shrinks the basis to its `rank` leading eigendirections: `Q <- Q V`, `S <- diag(mu)`.
     pub fn compress(&mut self, rank: usize) -> Result<(), Error> {
-        let eigen = self.gram.eigen()?;
+        let eigen = self.gram().eigen()?;
         if rank >= eigen.values.len() {
             return Ok(());
         }
-        let vectors = eigen.vectors.as_ref().subcols(0, rank);
         let cut = Cut::of(&eigen.values, rank);
         self.losses.book(cut);
         self.losses.capped += cut.directions;
         self.outside = true;
+        self.keep_directions(&eigen, rank);
+        Ok(())
+    }
+
+    /// `Q <- Q V`, `S <- diag(mu)`, `N <- N V` for the first `rank` eigenvectors of S.
+    fn keep_directions(&mut self, eigen: &Eigen, rank: usize) {
+        let vectors = eigen.vectors.as_ref().subcols(0, rank);
         self.gram.set_diagonal(&eigen.values[..rank].iter().map(|v| v.max(0.0)).collect::<Vec<_>>());
         self.cross = &self.cross * vectors;
         self.basis.rotate(vectors);
+        self.note_basis();
         if self.basis.drift() > DRIFT_LIMIT * T::EPSILON {
             self.reorthonormalise();
         }
-        Ok(())
     }
 
     /// With `Q' Q = L L'`: `Q <- Q L^-T`, `S <- L' S L`, `N <- N L`, which represent the same matrices.

@@ -1,0 +1,68 @@
+//! Numbers in memory of our own, or in memory that somebody shares with us, such as a mapped file.
+
+use std::fmt;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+/// Memory that outlives whatever looks at it.
+pub type Source<T> = Arc<dyn AsRef<[T]> + Send + Sync>;
+
+/// A run of numbers that is read from where it lies, and copied when it is first changed.
+#[derive(Clone)]
+pub enum Buffer<T> {
+    /// Memory of our own.
+    Owned(Vec<T>),
+    /// A part of somebody else's.
+    Shared(Source<T>, Range<usize>),
+}
+
+impl<T: Clone> Buffer<T> {
+    /// A part of shared memory; None if it does not reach so far.
+    pub fn shared(source: Source<T>, range: Range<usize>) -> Option<Self> {
+        (*source).as_ref().get(range.clone())?;
+        Some(Buffer::Shared(source, range))
+    }
+
+    /// The numbers, to be changed: from now on they are our own.
+    pub fn to_mut(&mut self) -> &mut Vec<T> {
+        if let Buffer::Shared(..) = self {
+            *self = Buffer::Owned(self.to_vec());
+        }
+        match self {
+            Buffer::Owned(own) => own,
+            Buffer::Shared(..) => unreachable!("it has just been copied"),
+        }
+    }
+}
+
+impl<T> Deref for Buffer<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        match self {
+            Buffer::Owned(own) => own,
+            Buffer::Shared(source, range) => &(**source).as_ref()[range.clone()],
+        }
+    }
+}
+
+impl<T> fmt::Debug for Buffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whose = if matches!(self, Buffer::Owned(_)) { "owned" } else { "shared" };
+        write!(f, "{} numbers, {whose}", self.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shared_is_copied_when_it_is_changed() {
+        let source: Source<f32> = Arc::new(vec![1.0, 2.0, 3.0, 4.0]);
+        let mut part = Buffer::shared(source.clone(), 1..3).unwrap();
+        assert_eq!(*part, [2.0, 3.0]);
+        part.to_mut()[0] = 7.0;
+        assert_eq!((&*part, (*source).as_ref()), (&[7.0, 3.0][..], &[1.0, 2.0, 3.0, 4.0][..]));
+        assert!(Buffer::shared(source, 3..5).is_none());
+    }
+}

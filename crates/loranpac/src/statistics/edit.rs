@@ -1,0 +1,209 @@
+//! What a model's owner may ask for besides learning: put models together, take samples back, change labels.
+
+use faer::prelude::{Reborrow, ReborrowMut};
+use faer::{Mat, MatMut};
+
+use super::Statistics;
+use crate::basis::{BLOCK, Split};
+use crate::buffer::Buffer;
+use crate::error::Error;
+use crate::linalg::{column_norms, transposed};
+use crate::scalar::Scalar;
+
+/// The share of a sample's length that may lie outside the basis if it was learned; rounding is far below.
+const LEARNED: f64 = 1e-3;
+
+impl<T: Scalar> Statistics<T> {
+    /// Takes in everything that another model has learned; its class i is class `classes[i]` here, which may be new.
+    ///
+    /// With `Q_B = [Q Qn] F`, the other basis in the grown one:
+    /// `S <- [S 0; 0 0] + F S_B F'`, `J <- J + J_B`, `N <- [N  J Qn] + N_B F'`. Cost: `8 E r r_B` flops.
+    pub fn merge(&mut self, other: &mut Statistics<T>, classes: &[usize]) {
+        let width = self.basis.width();
+        assert_eq!((width, classes.len()), (other.basis.width(), other.counts.len()));
+        self.settle();
+        other.settle();
+        let before = self.basis.rank();
+        let mut parts = Vec::new();
+        let mut work = Mat::<T>::zeros(width, BLOCK.min(other.basis.rank()));
+        for columns in other.basis.columns(0) {
+            let count = columns.len() / width;
+            let mut h = work.as_mut().subcols_mut(0, count);
+            h.copy_from(faer::MatRef::from_column_major_slice(columns, width, count));
+            // What is dropped here are directions; they weigh at most as much as the largest sample along them.
+            let Split { known, new, left_out } = self.basis.absorb(h, &vec![1.0; count], self.drop * T::EPSILON);
+            let weight = other.gram.trace().sqrt();
+            self.losses.dropped += left_out.iter().map(|left| left * weight * (2.0 * weight + left)).sum::<f64>();
+            parts.push((known, new));
+        }
+        let rank = self.basis.rank();
+        let mut f = Mat::<f64>::zeros(rank, other.basis.rank());
+        let mut at = 0;
+        for (known, new) in parts {
+            let mut columns = f.as_mut().subcols_mut(at, known.ncols());
+            columns.rb_mut().subrows_mut(0, known.nrows()).copy_from(&known);
+            columns.rb_mut().subrows_mut(known.nrows(), new.nrows()).copy_from(&new);
+            at += known.ncols();
+        }
+        self.gram.extend(rank - before);
+        self.gram.add_turned(f.as_ref(), &other.gram);
+        self.add_classes(other, classes);
+        self.outside |= other.outside;
+        self.cross.resize_with(self.counts.len(), rank, |_, _| 0.0);
+        if self.outside {
+            self.cross = self.project_label_sums();
+        } else {
+            let turned = &other.cross * f.transpose();
+            for (i, &class) in classes.iter().enumerate() {
+                (0..rank).for_each(|j| self.cross[(class, j)] += turned[(i, j)]);
+            }
+        }
+        self.samples += other.samples;
+        let mut past = other.losses;
+        past.book(other.latest_cut);
+        self.losses.book(std::mem::take(&mut self.latest_cut));
+        self.losses.lost += past.lost;
+        self.losses.largest = self.losses.largest.max(past.largest);
+        self.losses.cuts += past.cuts;
+        self.losses.removed += past.removed;
+        self.losses.capped += past.capped;
+        self.losses.dropped += past.dropped;
+        self.note_basis();
+        self.note_sums(classes);
+    }
+
+    /// `J <- J + J_B` and the counts.
+    fn add_classes(&mut self, other: &Statistics<T>, classes: &[usize]) {
+        let width = self.basis.width();
+        let all = classes.iter().map(|class| class + 1).max().unwrap_or(0).max(self.counts.len());
+        self.counts.resize(all, 0);
+        self.sums.resize_with(all, || Buffer::Owned(vec![T::from_f64(0.0); width]));
+        for (i, &class) in classes.iter().enumerate() {
+            self.counts[class] += other.counts[i];
+            self.sums[class].to_mut().iter_mut().zip(other.sums[i].iter()).for_each(|(sum, v)| *sum += *v);
+        }
+    }
+
+    /// Removes a class from J and N; the classes after it move up by one. Its samples stay in S.
+    pub fn forget(&mut self, class: usize) {
+        self.sums.remove(class);
+        self.counts.remove(class);
+        let place = |i: usize| if i < class { i } else { i + 1 };
+        self.cross = Mat::from_fn(self.counts.len(), self.cross.ncols(), |i, j| self.cross[(place(i), j)]);
+        if let Some(changes) = &mut self.changes {
+            for set in [&mut changes.sums, &mut changes.cross] {
+                let others = std::mem::take(set).into_iter().filter(|other| *other != class);
+                *set = others.map(|other| if other > class { other - 1 } else { other }).collect();
+            }
+        }
+    }
+
+    /// Moves samples `h` (E x m, destroyed) from their classes to others: J and N only.
+    pub fn relabel(&mut self, mut h: MatMut<'_, T>, from: &[usize], to: &[usize]) -> Result<(), Error> {
+        assert_eq!((h.ncols(), h.ncols()), (from.len(), to.len()));
+        self.check_counts(from)?;
+        let width = self.basis.width();
+        let all = to.iter().map(|class| class + 1).max().unwrap_or(0).max(self.counts.len());
+        let norms = column_norms(h.rb());
+        let kept = h.rb().to_owned();
+        let (known, outside) = self.coordinates(h.rb_mut());
+        self.check_learned(&outside, &norms)?;
+        self.counts.resize(all, 0);
+        self.sums.resize_with(all, || Buffer::Owned(vec![T::from_f64(0.0); width]));
+        self.cross.resize_with(all, self.basis.rank(), |_, _| 0.0);
+        for sample in 0..from.len() {
+            for (class, sign) in [(from[sample], -1.0), (to[sample], 1.0)] {
+                self.shift(class, sign, kept.col(sample), known.col(sample));
+                self.counts[class] = self.counts[class].wrapping_add_signed(sign as isize);
+            }
+        }
+        self.note_sums(from);
+        self.note_sums(to);
+        Ok(())
+    }
+
+    /// Takes samples `h` (E x m, destroyed) of the given classes back: `S <- S - C C'`, `J <- J - Y H'`. Directions that
+    /// only they had are removed. Refused if anything was ever cut: what is left of them is not known then.
+    pub fn unlearn(&mut self, mut h: MatMut<'_, T>, classes: &[usize]) -> Result<(), Error> {
+        assert_eq!(h.ncols(), classes.len());
+        if self.losses.cuts > 0 || self.latest_cut.directions > 0 {
+            return Err(Error::NotExact { cuts: self.losses.cuts.max(1) });
+        }
+        self.check_counts(classes)?;
+        let norms = column_norms(h.rb());
+        let kept = h.rb().to_owned();
+        let (known, outside) = self.coordinates(h.rb_mut());
+        self.check_learned(&outside, &norms)?;
+        self.settle();
+        let old = self.gram.clone();
+        self.gram.subtract(known.as_ref());
+        // What is left of a direction that only these samples had is rounding of its coordinates.
+        let longest = norms.iter().copied().fold(0.0, f64::max);
+        let floor = 4.0 * self.drop.max(1.0) * T::EPSILON * longest * longest;
+        let eigen = match self.gram.eigen() {
+            Ok(eigen) => eigen,
+            Err(error) => {
+                self.gram = old;
+                return Err(error);
+            }
+        };
+        drop(old);
+        let rank = eigen.values.len();
+        let gone = eigen.values.iter().rev().take(classes.len()).take_while(|value| **value <= floor).count();
+        self.losses.dropped += eigen.values[rank - gone..].iter().map(|value| value.abs()).sum::<f64>();
+        for (sample, &class) in classes.iter().enumerate() {
+            self.shift(class, -1.0, kept.col(sample), known.col(sample));
+            self.counts[class] -= 1;
+        }
+        self.samples -= classes.len();
+        self.note_sums(classes);
+        self.keep_directions(&eigen, rank - gone);
+        Ok(())
+    }
+
+    /// Coordinates of samples in the basis, to more than single precision, and the length of what lies outside.
+    fn coordinates(&self, mut h: MatMut<'_, T>) -> (Mat<f64>, Vec<f64>) {
+        let mut known = Mat::<f64>::zeros(self.basis.rank(), h.ncols());
+        for _ in 0..2 {
+            let part = self.basis.project(h.rb());
+            self.basis.add_product(h.rb_mut(), transposed::<T, T>(part.as_ref()).as_ref(), -1.0);
+            known += transposed::<T, f64>(part.as_ref());
+        }
+        (known, column_norms(h.rb()))
+    }
+
+    /// Refuses samples of which a good part lies outside the basis, unless cuts have removed directions.
+    fn check_learned(&self, outside: &[f64], norms: &[f64]) -> Result<(), Error> {
+        let strange = outside.iter().zip(norms).position(|(outside, norm)| *outside > LEARNED * norm);
+        match strange.filter(|_| self.losses.cuts == 0) {
+            Some(row) => Err(Error::NeverLearned { row }),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses more samples of a class than were learned.
+    fn check_counts(&self, classes: &[usize]) -> Result<(), Error> {
+        let mut left = self.counts.clone();
+        for (row, &class) in classes.iter().enumerate() {
+            match left.get_mut(class) {
+                Some(left) if *left > 0 => *left -= 1,
+                _ => return Err(Error::NeverLearned { row }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a sample to a class (or takes it away) in J and N.
+    fn shift(&mut self, class: usize, sign: f64, h: faer::ColRef<'_, T>, known: faer::ColRef<'_, f64>) {
+        let scale = T::from_f64(sign);
+        self.sums[class].to_mut().iter_mut().zip(h.iter()).for_each(|(sum, v)| *sum += *v * scale);
+        (0..known.nrows()).for_each(|i| self.cross[(class, i)] += sign * known[i]);
+    }
+
+    fn note_sums(&mut self, classes: &[usize]) {
+        if let Some(changes) = &mut self.changes {
+            changes.sums.extend(classes);
+            changes.cross.extend(classes);
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! What happens to a model besides learning: merging, forgetting, relabelling, taking back, and being written down.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::*;
+use faer::Mat;
+use loranpac::filter::solve;
+use loranpac::{Buffer, Error, Filter, Ridge, Scalar, State, Statistics, Step, Truncation};
+use proptest::prelude::*;
+
+const WIDTH: usize = 260;
+const CLASSES: usize = 6;
+const SOFT: Filter = Filter::Soft(Ridge::GeometricMean);
+const HARD: Filter = Filter::Hard { truncation: Truncation::Fraction(0.25), ridge: 0.0 };
+
+/// Scores of fresh samples, one column per sample, by class.
+fn scores<T: Scalar>(stats: &mut Statistics<T>, filter: Filter, h: &Mat<f64>) -> Mat<f64> {
+    let solution = solve(stats, filter, 10_000).unwrap();
+    let w = stats.expand(solution.coefficients.as_ref());
+    Mat::from_fn(w.ncols(), w.nrows(), |i, j| w[(j, i)].to_f64()) * h
+}
+
+/// The largest difference of scores, as a share of the largest score.
+fn distance(a: &Mat<f64>, b: &Mat<f64>) -> f64 {
+    (a - b).norm_max() / b.norm_max()
+}
+
+fn learned<T: Scalar>(tasks: &[(Mat<f64>, Vec<usize>)]) -> Statistics<T> {
+    let mut stats = Statistics::new(WIDTH, 20.0);
+    tasks.iter().for_each(|(h, y)| absorb(&mut stats, h, y));
+    stats
+}
+
+/// Shards are merged two at a time, in an order and a tree that `random` chooses, until one is left.
+fn merged<T: Scalar>(mut shards: Vec<Statistics<T>>, random: &mut Random) -> Statistics<T> {
+    while shards.len() > 1 {
+        let mut other = shards.remove(random.below(shards.len()));
+        let at = random.below(shards.len());
+        let same: Vec<usize> = (0..other.counts().len()).collect();
+        shards[at].merge(&mut other, &same);
+    }
+    shards.remove(0)
+}
+
+fn check_merge<T: Scalar>(seed: u64, shards: usize, filter: Filter, tolerance: f64) {
+    let mut random = Random(seed);
+    let sizes: Vec<usize> = (0..shards).map(|_| 3 + random.below(120 / shards)).collect();
+    let tasks = stream(seed, WIDTH, &sizes, CLASSES);
+    let fresh = stream(seed, WIDTH, &[40], CLASSES).remove(0).0;
+    let parts = tasks.iter().map(|task| learned::<T>(std::slice::from_ref(task))).collect();
+    let mut together = learned::<T>(&tasks);
+    let mut merged = merged(parts, &mut random);
+    assert_eq!(merged.basis().rank(), together.basis().rank());
+    assert_eq!((merged.samples(), merged.counts()), (together.samples(), together.counts()));
+    let apart = distance(&scores(&mut merged, filter, &fresh), &scores(&mut together, filter, &fresh));
+    assert!(apart < tolerance, "seed {seed}, {shards} shards, {filter:?}: {apart:e}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn merging_equals_learning_together_in_any_order_and_tree(seed in 0u64..1_000_000, shards in 2usize..=16) {
+        for filter in [SOFT, HARD] {
+            check_merge::<f32>(seed, shards, filter, 1e-4);
+            check_merge::<f64>(seed, shards, filter, 1e-9);
+        }
+    }
+
+    #[test]
+    fn unlearning_equals_never_having_learned(seed in 0u64..1_000_000, gone in 1usize..40) {
+        let tasks = stream(seed, WIDTH, &[60, gone, 30], CLASSES);
+        let fresh = stream(seed, WIDTH, &[40], CLASSES).remove(0).0;
+        let mut never = learned::<f32>(&[tasks[0].clone(), tasks[2].clone()]);
+        let mut taken = learned::<f32>(&tasks);
+        let (h, y) = &tasks[1];
+        let mut h = Mat::<f32>::from_fn(WIDTH, h.ncols(), |i, j| h[(i, j)] as f32);
+        taken.unlearn(h.as_mut(), y).unwrap();
+        assert_eq!((taken.samples(), taken.counts()), (never.samples(), never.counts()));
+        assert_eq!(taken.basis().rank(), never.basis().rank());
+        for filter in [SOFT, HARD] {
+            let apart = distance(&scores(&mut taken, filter, &fresh), &scores(&mut never, filter, &fresh));
+            assert!(apart < 1e-3, "seed {seed}, {filter:?}: {apart:e}");
+        }
+    }
+}
+
+#[test]
+fn relabelling_equals_having_learned_under_the_other_label() {
+    let tasks = stream(5, WIDTH, &[50, 20], CLASSES);
+    let (h, y) = &tasks[1];
+    let others: Vec<usize> = y.iter().map(|class| (class + 1) % CLASSES).collect();
+    let mut right = learned::<f32>(&[tasks[0].clone(), (h.clone(), others.clone())]);
+    let mut moved = learned::<f32>(&tasks);
+    let work = || Mat::<f32>::from_fn(WIDTH, h.ncols(), |i, j| h[(i, j)] as f32);
+    moved.relabel(work().as_mut(), y, &others).unwrap();
+    assert_eq!(moved.counts(), right.counts());
+    let fresh = stream(5, WIDTH, &[40], CLASSES).remove(0).0;
+    assert!(distance(&scores(&mut moved, SOFT, &fresh), &scores(&mut right, SOFT, &fresh)) < 1e-5);
+}
+
+#[test]
+fn what_was_never_learned_cannot_be_taken_back_or_moved() {
+    let tasks = stream(6, WIDTH, &[50, 5], CLASSES);
+    let mut stats = learned::<f32>(&tasks[..1]);
+    let before = scores(&mut stats, SOFT, &tasks[1].0);
+    let (h, y) = &tasks[1];
+    let work = || Mat::<f32>::from_fn(WIDTH, h.ncols(), |i, j| h[(i, j)] as f32);
+    assert!(matches!(stats.unlearn(work().as_mut(), y), Err(Error::NeverLearned { row: 0 })));
+    assert!(matches!(stats.relabel(work().as_mut(), y, y), Err(Error::NeverLearned { row: 0 })));
+    assert_eq!(scores(&mut stats, SOFT, &tasks[1].0), before, "a refusal changes nothing");
+    stats.compress(20).unwrap();
+    assert!(matches!(stats.unlearn(work().as_mut(), y), Err(Error::NotExact { cuts: 1 })));
+}
+
+#[test]
+fn a_forgotten_class_is_gone_and_the_others_score_as_before() {
+    let tasks = stream(7, WIDTH, &[80], CLASSES);
+    let mut stats = learned::<f32>(&tasks);
+    let before = scores(&mut stats, HARD, &tasks[0].0);
+    stats.forget(2);
+    let after = scores(&mut stats, HARD, &tasks[0].0);
+    assert_eq!(after.nrows(), CLASSES - 1);
+    for (now, then) in [(0, 0), (1, 1), (2, 3), (3, 4), (4, 5)] {
+        assert_eq!(after.row(now), before.row(then), "classes are independent");
+    }
+    // The error without data still is the error on the data: the samples of that class have no label now.
+    let y = &tasks[0].1;
+    let one_hot = Mat::from_fn(CLASSES - 1, y.len(), |i, j| if y[j] == i + usize::from(i >= 2) { 1.0 } else { 0.0 });
+    let measured = (after - one_hot).squared_norm_l2();
+    let known = solve(&mut stats, HARD, 10_000).unwrap().facts.train_mse * stats.samples() as f64;
+    assert!((known - measured).abs() < 1e-4 * known, "{known} {measured}");
+}
+
+/// Statistics written down as a store does it: what has changed after every task, one step after the other.
+#[derive(Default)]
+struct Diary {
+    columns: Vec<f32>,
+    steps: Vec<Step>,
+    sums: BTreeMap<usize, Vec<f32>>,
+    cross: BTreeMap<usize, Vec<f64>>,
+}
+
+impl Diary {
+    fn write(&mut self, stats: &mut Statistics<f32>) {
+        let changes = stats.take_changes();
+        if changes.basis {
+            self.columns.clear();
+        }
+        let known = self.columns.len() / WIDTH;
+        stats.basis().columns(known).for_each(|run| self.columns.extend_from_slice(run));
+        if changes.gram {
+            let upper = Buffer::Owned(stats.gram().to_packed());
+            self.steps = vec![Step::Whole { rank: stats.basis().rank(), upper }];
+        }
+        self.steps.extend(changes.factors.into_iter().map(Step::Grow));
+        for class in changes.sums {
+            self.sums.insert(class, stats.label_sum(class).to_vec());
+        }
+        for class in changes.cross {
+            self.cross.insert(class, stats.cross().row(class).iter().copied().collect());
+        }
+    }
+
+    fn read(&self, like: &Statistics<f32>) -> Statistics<f32> {
+        let rank = self.columns.len() / WIDTH;
+        let blocks = loranpac::Basis::<f32>::blocks_for(rank);
+        let cross = |i: usize, j: usize| self.cross[&i].get(j).copied().unwrap_or(0.0);
+        let state = State {
+            width: WIDTH,
+            rank,
+            basis: blocks.map(|b| Buffer::Owned(self.columns[b.start * WIDTH..b.end * WIDTH].to_vec())).collect(),
+            gram: self.steps.clone(),
+            cross: Mat::from_fn(self.sums.len(), rank, cross),
+            sums: self.sums.values().cloned().map(Buffer::Owned).collect(),
+            counts: like.counts().to_vec(),
+            samples: like.samples(),
+            losses: like.losses(),
+            latest_cut: like.latest_cut(),
+            outside: like.outside(),
+            drop: 20.0,
+        };
+        let mut stats = Statistics::from_state(state).unwrap();
+        stats.track_changes();
+        stats
+    }
+}
+
+/// Reads the model back after every task and goes on with what was read; it must be the same as one that never stopped.
+fn check_resumption(finish: fn(&mut Statistics<f32>, usize)) {
+    let tasks = stream(8, WIDTH, &[40, 7, 90, 1, 30, 60], CLASSES);
+    let mut whole = Statistics::<f32>::new(WIDTH, 20.0);
+    whole.track_changes();
+    let (mut diary, mut other) = (Diary::default(), whole.clone());
+    for (t, (h, y)) in tasks.iter().enumerate() {
+        for stats in [&mut whole, &mut other] {
+            absorb(stats, h, y);
+            finish(stats, t);
+        }
+        whole.take_changes();
+        diary.write(&mut other);
+        other = diary.read(&other);
+    }
+    assert_eq!(basis(&other), basis(&whole));
+    assert_eq!(other.gram().to_matrix(), whole.gram().to_matrix());
+    assert_eq!(other.cross(), whole.cross());
+    let fresh = stream(8, WIDTH, &[40], CLASSES).remove(0).0;
+    assert_eq!(scores(&mut other, HARD, &fresh), scores(&mut whole, HARD, &fresh));
+}
+
+#[test]
+fn a_model_that_was_written_down_goes_on_bit_for_bit() {
+    check_resumption(|_, _| ());
+    // With a classifier formed now and then, with compressions, and with the paper's cuts.
+    check_resumption(|stats, t| {
+        if t % 2 == 0 {
+            solve(stats, SOFT, 10_000).unwrap();
+        }
+    });
+    check_resumption(|stats, _| {
+        if stats.basis().rank() > 80 {
+            stats.compress(50).unwrap();
+        }
+    });
+    check_resumption(|stats, _| stats.cut(|values| values.len() * 3 / 4).unwrap());
+}
+
+#[test]
+fn the_factor_of_a_task_does_not_hold_its_samples() {
+    let (h, y) = stream(9, WIDTH, &[10], CLASSES).remove(0);
+    let mut stats = Statistics::<f64>::new(WIDTH, 20.0);
+    stats.track_changes();
+    absorb(&mut stats, &h, &y);
+    let factor = stats.take_changes().factors.remove(0);
+    let back = basis(&stats) * factor.matrix();
+    assert!(relative_error(&(&back * back.transpose()), &(&h * h.transpose())) < 1e-12, "it is the increment of H H'");
+    for sample in 0..10 {
+        let nearest = (0..10).map(|j| (back.col(j) - h.col(sample)).norm_l2() / h.col(sample).norm_l2());
+        // The first row of a triangular factor alone is a sample's share; none of them is the sample.
+        assert!(nearest.fold(f64::MAX, f64::min) > 0.05, "sample {sample}");
+    }
+}
