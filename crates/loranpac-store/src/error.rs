@@ -26,6 +26,14 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// The model was replaced, but the system does not say that this is safe from a power cut.
+    #[error("{path} has changed, but it may not survive a power cut: {source}", path = path.display())]
+    Unsure {
+        /// The model.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// A file is not what it should be.
     #[error("{path} is damaged: {reason}", path = path.display())]
     Damaged {

@@ -1,7 +1,23 @@
 //! Models on disk, and what leaves them.
+//!
+//! A model is a folder `NAME.lrp`: segments that are written once, and a manifest that is replaced in one step
+//! (`docs/format.md` has every detail). [`Model`] opens it, changes it in memory and commits the change as a whole: a
+//! power cut, a full disk or a killed process leaves the model as it was or as it is to be, and nothing in between.
 
+mod commit;
+pub mod disk;
+mod encoder;
 pub mod error;
 pub mod lift;
+mod load;
+pub mod manifest;
+mod model;
+mod segment;
 
+pub use encoder::Encoder;
 pub use error::Error;
 pub use lift::LiftRecord;
+pub use load::weights;
+pub use manifest::Manifest;
+pub use model::{Model, Notes, Settings, Verified};
+pub use segment::FileEntry;

@@ -149,6 +149,11 @@ impl LoRanPac {
         Ok(self.classifier()?.facts)
     }
 
+    /// Whether the classifier has been formed since the model last changed.
+    pub fn is_prepared(&self) -> bool {
+        self.classifier.is_some()
+    }
+
     /// Takes a classifier that was formed before and written down (W transposed, E x c); false if it does not fit.
     pub fn set_classifier(&mut self, weights: Mat<f32>, facts: Facts) -> bool {
         let fits = (weights.nrows(), weights.ncols()) == (self.lifted.width(), self.table.len());

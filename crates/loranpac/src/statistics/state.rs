@@ -154,6 +154,14 @@ impl<T: Scalar> Statistics<T> {
         self.changes.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
+    /// Takes everything for changed: it is to be written down for the first time.
+    pub fn note_all(&mut self) {
+        self.note_basis();
+        if let Some(changes) = &mut self.changes {
+            changes.sums.extend(0..self.counts.len());
+        }
+    }
+
     /// Whether J may have components outside the basis.
     pub fn outside(&self) -> bool {
         self.outside

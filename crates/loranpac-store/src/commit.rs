@@ -1,0 +1,275 @@
+//! From a learner to files: new ones first, then the manifest in one step, then what nobody needs any more goes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use loranpac::{Changes, Learner, LoRanPac, Statistics};
+
+use crate::disk::Disk;
+use crate::error::Error;
+use crate::manifest::{BasisPart, ClassEntry, GramStep, MANIFEST, Manifest, Place, WeightsEntry};
+use crate::model::is_empty;
+use crate::segment::{self, Tensor};
+
+/// A part of the basis with fewer columns than this is small.
+const SMALL_PART: usize = 1024;
+/// So many small parts in a row become one.
+const SMALL_PARTS: usize = 32;
+/// J and N are written anew when they are spread over more files than this.
+const CLASS_FILES: usize = 64;
+/// S itself is written when the steps that lead to it are this many times as large.
+const STEPS_PER_GRAM: usize = 2;
+
+/// A commit in the making: files that no manifest names yet.
+struct Draft<'a> {
+    disk: &'a dyn Disk,
+    folder: &'a Path,
+    manifest: Manifest,
+    new: Vec<PathBuf>,
+}
+
+impl Draft<'_> {
+    fn name(&self, kind: &str) -> String {
+        format!("{:08}-{kind}.safetensors", self.manifest.version)
+    }
+
+    /// Writes a file and lists it.
+    fn write(&mut self, kind: &str, tensors: &[Tensor<'_>]) -> Result<String, Error> {
+        let name = self.name(kind);
+        let path = self.folder.join(&name);
+        self.new.push(path.clone());
+        let entry = segment::write(self.disk, &path, tensors)?;
+        self.manifest.files.insert(name.clone(), entry);
+        Ok(name)
+    }
+}
+
+/// Writes what has changed in a learner, and replaces the manifest. On an error the model on the disk is as it was.
+pub fn write(
+    disk: &dyn Disk,
+    folder: &Path,
+    mut manifest: Manifest,
+    learner: &mut LoRanPac,
+) -> Result<Manifest, Error> {
+    let changes = learner.statistics_mut().take_changes();
+    manifest.version += 1;
+    let mut draft = Draft { disk, folder, manifest, new: Vec::new() };
+    let outcome = fill(&mut draft, learner, changes).and_then(|()| finish(&mut draft));
+    if outcome.is_err() {
+        // What was written so far is in nobody's way, but takes space.
+        draft.new.iter().for_each(|path| drop(disk.remove(path)));
+    }
+    outcome.map(|()| draft.manifest)
+}
+
+/// Replaces the manifest alone.
+pub fn write_manifest(disk: &dyn Disk, folder: &Path, mut manifest: Manifest) -> Result<Manifest, Error> {
+    manifest.version += 1;
+    let mut draft = Draft { disk, folder, manifest, new: Vec::new() };
+    finish(&mut draft)?;
+    Ok(draft.manifest)
+}
+
+fn fill(draft: &mut Draft<'_>, learner: &mut LoRanPac, changes: Changes) -> Result<(), Error> {
+    let labels = learner.classes().labels().to_vec();
+    let stats = learner.statistics();
+    draft.manifest.samples = stats.samples();
+    draft.manifest.losses = stats.losses();
+    draft.manifest.latest_cut = stats.latest_cut();
+    draft.manifest.outside = stats.outside();
+    let same_labels = draft.manifest.classes.iter().map(|class| &class.label).eq(&labels);
+    let same = is_empty(&changes) && same_labels;
+    if !same {
+        draft.manifest.weights = None;
+    }
+    basis(draft, stats, changes.basis)?;
+    classes(draft, learner, &changes)?;
+    gram(draft, learner.statistics_mut(), changes)?;
+    weights(draft, learner)
+}
+
+/// The new columns of Q, or all of them.
+fn basis(draft: &mut Draft<'_>, stats: &Statistics<f32>, all: bool) -> Result<(), Error> {
+    if all {
+        draft.manifest.basis.clear();
+    }
+    let (width, rank) = (stats.basis().width(), stats.basis().rank());
+    let mut first = draft.manifest.rank();
+    if rank == first {
+        return Ok(());
+    }
+    // Many small tasks leave many small parts, which cannot be mapped block by block: now and then they become one.
+    let small = draft.manifest.basis.iter().rev().take_while(|part| part.columns < SMALL_PART).count();
+    if small >= SMALL_PARTS {
+        draft.manifest.basis.truncate(draft.manifest.basis.len() - small);
+        first = draft.manifest.rank();
+    }
+    let file = draft.write("basis", &[Tensor::new("basis", rank - first, width, stats.basis().columns(first))])?;
+    draft.manifest.basis.push(BasisPart { file, columns: rank - first });
+    Ok(())
+}
+
+/// The columns of J and the rows of N that have changed, or all of them.
+fn classes(draft: &mut Draft<'_>, learner: &LoRanPac, changes: &Changes) -> Result<(), Error> {
+    let stats = learner.statistics();
+    let (width, rank) = (stats.basis().width(), stats.basis().rank());
+    let old: BTreeMap<_, _> = draft.manifest.classes.drain(..).map(|class| (class.label.clone(), class)).collect();
+    let spread: BTreeSet<&str> = old.values().flat_map(|class| [&*class.sums.file, &*class.cross.file]).collect();
+    let every = spread.len() > CLASS_FILES;
+    let labels = learner.classes().labels();
+    // A class that was renamed is new to the manifest, and is written again.
+    let fresh = |class: &usize| every || !old.contains_key(&labels[*class]);
+    let all = 0..labels.len();
+    let sums: Vec<usize> = all.clone().filter(|class| changes.sums.contains(class) || fresh(class)).collect();
+    let cross: Vec<usize> = all.clone().filter(|class| changes.cross.contains(class) || fresh(class)).collect();
+    let rows: Vec<Vec<f64>> = cross.iter().map(|&class| stats.cross().row(class).iter().copied().collect()).collect();
+    let file = draft.name("classes");
+    if !(sums.is_empty() && cross.is_empty()) {
+        let tensors = [
+            Tensor::new("sums", sums.len(), width, sums.iter().map(|&class| stats.label_sum(class))),
+            Tensor::new("cross", cross.len(), rank, rows.iter().map(Vec::as_slice)),
+        ];
+        draft.write("classes", &tensors)?;
+    }
+    let place = |list: &[usize], class: usize, columns: usize| {
+        let row = list.iter().position(|other| *other == class)?;
+        Some(Place { file: file.clone(), row, shape: [list.len(), columns] })
+    };
+    for (class, label) in labels.iter().enumerate() {
+        let before = old.get(label);
+        let entry = (
+            place(&sums, class, width).or_else(|| before.map(|entry| entry.sums.clone())),
+            place(&cross, class, rank).or_else(|| before.map(|entry| entry.cross.clone())),
+        );
+        if let (Some(sums), Some(cross)) = entry {
+            let count = stats.counts()[class];
+            draft.manifest.classes.push(ClassEntry { label: label.clone(), count, sums, cross });
+        }
+    }
+    Ok(())
+}
+
+/// What S has taken in, or S itself.
+fn gram(draft: &mut Draft<'_>, stats: &mut Statistics<f32>, changes: Changes) -> Result<(), Error> {
+    let rank = stats.basis().rank();
+    let numbers = rank * (rank + 1) / 2;
+    let before = draft.manifest.gram.iter().map(|step| match step {
+        GramStep::Whole { .. } => 0,
+        GramStep::Grow { rows, columns, .. } => rows * columns,
+    });
+    let steps: usize = before.chain(changes.factors.iter().map(|factor| factor.data().len())).sum();
+    if changes.gram || steps > STEPS_PER_GRAM * numbers {
+        let upper = stats.gram().to_packed();
+        let file = draft.write("gram", &[Tensor::new("gram", 1, numbers, [upper.as_slice()])])?;
+        draft.manifest.gram = vec![GramStep::Whole { file, rank }];
+        return Ok(());
+    }
+    if changes.factors.is_empty() {
+        return Ok(());
+    }
+    let shape = |factor: &loranpac::Factor| (factor.matrix().nrows(), factor.matrix().ncols());
+    let tensors: Vec<Tensor<'_>> = changes
+        .factors
+        .iter()
+        .enumerate()
+        .map(|(index, factor)| {
+            let (rows, columns) = shape(factor);
+            Tensor::new(&format!("factor.{index}"), columns, rows, [factor.data()])
+        })
+        .collect();
+    let file = draft.write("factors", &tensors)?;
+    for (index, factor) in changes.factors.iter().enumerate() {
+        let (rows, columns) = shape(factor);
+        draft.manifest.gram.push(GramStep::Grow { file: file.clone(), index, rows, columns });
+    }
+    Ok(())
+}
+
+/// The classifier, if it has been formed and is not there yet.
+fn weights(draft: &mut Draft<'_>, learner: &mut LoRanPac) -> Result<(), Error> {
+    if draft.manifest.weights.is_some() || !learner.is_prepared() {
+        return Ok(());
+    }
+    let facts = learner.facts()?;
+    let w = learner.weights()?;
+    let columns: Vec<&[f32]> =
+        w.col_iter().filter_map(|column| column.try_as_col_major().map(|c| c.as_slice())).collect();
+    let file = draft.write("weights", &[Tensor::new("weights", w.ncols(), w.nrows(), columns)])?;
+    draft.manifest.weights = Some(WeightsEntry { file, facts });
+    Ok(())
+}
+
+/// Lists what is needed, keeps the old manifest if it is wanted, and replaces it.
+fn finish(draft: &mut Draft<'_>) -> Result<(), Error> {
+    let needed: BTreeSet<String> = draft.manifest.needs().into_iter().map(str::to_owned).collect();
+    draft.manifest.files.retain(|name, _| needed.contains(name));
+    draft.manifest.software = env!("CARGO_PKG_VERSION").to_owned();
+    let current = draft.folder.join(MANIFEST);
+    if draft.manifest.keep > 0 {
+        let bytes = std::fs::read(&current).map_err(|source| Error::Read { path: current.clone(), source })?;
+        let path = draft.folder.join(format!("{MANIFEST}.{:08}", draft.manifest.version - 1));
+        draft.new.push(path.clone());
+        segment::write_bytes(draft.disk, &path, [bytes.as_slice()])?;
+    }
+    let outcome = replace(draft.disk, draft.folder, &draft.manifest);
+    if matches!(outcome, Ok(()) | Err(Error::Unsure { .. })) {
+        // From here on the new version is the model: its files must stay.
+        draft.new.clear();
+    }
+    outcome?;
+    collect(draft.disk, draft.folder, &draft.manifest);
+    Ok(())
+}
+
+/// Replaces the manifest in one step. The files that it names are safe by then.
+pub fn replace(disk: &dyn Disk, folder: &Path, manifest: &Manifest) -> Result<(), Error> {
+    let bytes = manifest.to_bytes()?;
+    let (next, current) = (folder.join(format!("{MANIFEST}.new")), folder.join(MANIFEST));
+    let failed = |source| Error::Write { path: current.clone(), source };
+    let written = segment::write_bytes(disk, &next, [bytes.as_slice()])
+        .and_then(|_| disk.sync_folder(folder).map_err(failed))
+        .and_then(|()| disk.rename(&next, &current).map_err(failed));
+    if let Err(error) = written {
+        let _ = disk.remove(&next);
+        return Err(error);
+    }
+    // The model has changed, whatever the system says about how lasting that is.
+    disk.sync_folder(folder).map_err(|source| Error::Unsure { path: folder.to_owned(), source })
+}
+
+/// Kept manifests with their versions, the latest first.
+pub fn history(folder: &Path) -> Vec<(u64, PathBuf)> {
+    let version = |path: &Path| {
+        let name = path.file_name()?.to_str()?;
+        name.strip_prefix(MANIFEST)?.strip_prefix('.')?.parse::<u64>().ok()
+    };
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut found: Vec<_> = entries.filter_map(|path| Some((version(&path)?, path))).collect();
+    found.sort_by(|a, b| b.cmp(a));
+    found
+}
+
+/// Removes versions beyond those that are kept, and files that no version needs. Failures are left to the next time.
+pub fn collect(disk: &dyn Disk, folder: &Path, manifest: &Manifest) {
+    let mut needed: BTreeSet<String> = manifest.files.keys().cloned().collect();
+    let mut kept = 0;
+    for (version, path) in history(folder) {
+        if kept == manifest.keep || version >= manifest.version {
+            let _ = disk.remove(&path);
+            continue;
+        }
+        kept += 1;
+        match Manifest::read(&path) {
+            Ok(old) => needed.extend(old.files.into_keys()),
+            // What it needs is not known; verify tells what is wrong with it.
+            Err(_) => return,
+        }
+    }
+    let _ = disk.remove(&folder.join(format!("{MANIFEST}.new")));
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    for path in entries.filter(|path| path.extension().is_some_and(|e| e == "safetensors")) {
+        if path.file_name().and_then(|name| name.to_str()).is_some_and(|name| !needed.contains(name)) {
+            let _ = disk.remove(&path);
+        }
+    }
+}

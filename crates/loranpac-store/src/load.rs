@@ -1,0 +1,154 @@
+//! From files to a learner: memory is mapped, and read when it is needed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use faer::Mat;
+use loranpac::{Basis, Buffer, Factor, LoRanPac, State, Statistics, Step};
+use rayon::prelude::*;
+
+use crate::error::Error;
+use crate::manifest::{GramStep, Manifest, Place};
+use crate::model::table;
+use crate::segment::{Element, Numbers, Segment};
+
+/// A file of the model, of the right size.
+pub fn segment(folder: &Path, manifest: &Manifest, name: &str) -> Result<Segment, Error> {
+    let path = folder.join(name);
+    match manifest.files.get(name) {
+        Some(entry) => Segment::open(&path, entry),
+        None => Err(Error::Damaged { path, reason: "it is not listed in the manifest".to_owned() }),
+    }
+}
+
+/// Compares files with their checksums, all threads at once.
+pub fn check_all(folder: &Path, manifest: &Manifest, names: Vec<String>) -> Result<(), Error> {
+    names.par_iter().try_for_each(|name| match manifest.files.get(name) {
+        Some(entry) => segment(folder, manifest, name)?.check(entry),
+        None => segment(folder, manifest, name).map(drop),
+    })
+}
+
+/// Files of a model, each mapped once.
+struct Files<'a> {
+    folder: &'a Path,
+    manifest: &'a Manifest,
+    open: BTreeMap<String, Arc<Segment>>,
+}
+
+impl Files<'_> {
+    fn get(&mut self, name: &str) -> Result<Arc<Segment>, Error> {
+        if let Some(segment) = self.open.get(name) {
+            return Ok(segment.clone());
+        }
+        let segment = Arc::new(segment(self.folder, self.manifest, name)?);
+        self.open.insert(name.to_owned(), segment.clone());
+        Ok(segment)
+    }
+
+    fn row<T: Element>(&mut self, tensor: &str, place: &Place) -> Result<Buffer<T>, Error> {
+        let [rows, columns] = place.shape;
+        let numbers: Numbers<T> = self.get(&place.file)?.tensor(tensor, rows, columns)?;
+        let beyond = || {
+            let reason = format!("there is no row {} in its tensor {tensor}", place.row);
+            Error::Damaged { path: self.folder.join(&place.file), reason }
+        };
+        if place.row >= rows {
+            return Err(beyond());
+        }
+        numbers.part(place.row.saturating_mul(columns), columns).ok_or_else(beyond)
+    }
+}
+
+/// The learner that a manifest describes, with its classifier if there is one.
+pub fn learner(folder: &Path, manifest: &Manifest) -> Result<LoRanPac, Error> {
+    let mut files = Files { folder, manifest, open: BTreeMap::new() };
+    let (width, rank) = (manifest.lift.width, manifest.rank());
+    let basis = basis(&mut files, width)?;
+    let mut gram = Vec::new();
+    for step in &manifest.gram {
+        gram.push(match step {
+            GramStep::Whole { file, rank } => {
+                let numbers = rank.saturating_mul(rank.saturating_add(1)) / 2;
+                Step::Whole { rank: *rank, upper: files.get(file)?.tensor("gram", 1, numbers)?.all() }
+            }
+            GramStep::Grow { file, index, rows, columns } => {
+                let data = files.get(file)?.tensor(&format!("factor.{index}"), *columns, *rows)?.all();
+                Step::Grow(Factor::from_columns(*rows, *columns, data).ok_or_else(|| inconsistent(folder))?)
+            }
+        });
+    }
+    let (mut sums, mut rows) = (Vec::new(), Vec::new());
+    for class in &manifest.classes {
+        sums.push(files.row::<f32>("sums", &class.sums)?);
+        rows.push(files.row::<f64>("cross", &class.cross)?);
+    }
+    let state = State {
+        width,
+        rank,
+        basis,
+        gram,
+        cross: Mat::from_fn(rows.len(), rank, |i, j| rows[i].get(j).copied().unwrap_or(0.0)),
+        sums,
+        counts: manifest.classes.iter().map(|class| class.count).collect(),
+        samples: manifest.samples,
+        losses: manifest.losses,
+        latest_cut: manifest.latest_cut,
+        outside: manifest.outside,
+        drop: manifest.config.drop,
+    };
+    let stats = Statistics::from_state(state).ok_or_else(|| inconsistent(folder))?;
+    let lift = manifest.lift.build(true)?;
+    let learner = LoRanPac::from_parts(lift, manifest.config, table(manifest), stats)?;
+    let mut learner = learner.ok_or_else(|| inconsistent(folder))?;
+    if let Some(weights) = weights(folder, manifest)? {
+        let facts = manifest.weights.as_ref().map(|entry| entry.facts);
+        if !facts.is_some_and(|facts| learner.set_classifier(weights, facts)) {
+            return Err(inconsistent(folder));
+        }
+    }
+    Ok(learner)
+}
+
+/// W, transposed (E x c), if it has been formed. It is compared with its checksum.
+pub fn weights(folder: &Path, manifest: &Manifest) -> Result<Option<Mat<f32>>, Error> {
+    let Some(entry) = &manifest.weights else { return Ok(None) };
+    let (width, classes) = (manifest.lift.width, manifest.classes.len());
+    check_all(folder, manifest, vec![entry.file.clone()])?;
+    let numbers = segment(folder, manifest, &entry.file)?.tensor::<f32>("weights", classes, width)?.all();
+    Ok(Some(faer::MatRef::from_column_major_slice(&numbers, width, classes).to_owned()))
+}
+
+/// Q in blocks: where one file has all of a block, where it lies there; otherwise put together from several.
+fn basis(files: &mut Files<'_>, width: usize) -> Result<Vec<Buffer<f32>>, Error> {
+    let mut parts = Vec::new();
+    let mut first = 0;
+    for part in &files.manifest.basis {
+        let numbers = files.get(&part.file)?.tensor::<f32>("basis", part.columns, width)?;
+        parts.push((first..first + part.columns, numbers));
+        first += part.columns;
+    }
+    let folder = files.folder;
+    let take = |block: std::ops::Range<usize>| -> Option<Buffer<f32>> {
+        let over = parts.iter().filter(|(range, _)| range.start < block.end && block.start < range.end);
+        let mut pieces = over.map(|(range, numbers)| {
+            let (start, end) = (block.start.max(range.start), block.end.min(range.end));
+            numbers.part((start - range.start) * width, (end - start) * width)
+        });
+        let first = pieces.next()??;
+        let Some(second) = pieces.next() else { return Some(first) };
+        let mut whole = first.to_vec();
+        whole.extend_from_slice(&second?);
+        for piece in pieces {
+            whole.extend_from_slice(&piece?);
+        }
+        Some(Buffer::Owned(whole))
+    };
+    Basis::<f32>::blocks_for(first).map(|block| take(block).ok_or_else(|| inconsistent(folder))).collect()
+}
+
+fn inconsistent(folder: &Path) -> Error {
+    let reason = "the sizes of its parts do not fit together".to_owned();
+    Error::Damaged { path: folder.to_owned(), reason }
+}

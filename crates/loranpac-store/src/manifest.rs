@@ -1,0 +1,263 @@
+//! The manifest: the one file that says what a model consists of. It is replaced in one step, after everything that it
+//! names is safe on the disk.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use loranpac::filter::Facts;
+use loranpac::{Config, Cut, Label, Losses};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::encoder::Encoder;
+use crate::error::Error;
+use crate::lift::{LiftRecord, hex};
+use crate::segment::FileEntry;
+
+/// Name of the current manifest.
+pub const MANIFEST: &str = "MANIFEST";
+/// Version of the format that this program writes, and the only one that it reads.
+pub const FORMAT: u32 = 1;
+/// What the first line begins with.
+const MAGIC: &str = "loranpac-model";
+/// Manifests beyond this are not read: a model of 100,000 classes stays below.
+const LARGEST: u64 = 256 << 20;
+/// Width and features of the largest lift that a manifest may claim.
+const LARGEST_LIFT: (usize, usize) = (10_000_000, 1_000_000);
+
+/// Everything about a model but its numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// Version of the program that wrote it.
+    pub software: String,
+    /// How many times the model has been changed.
+    pub version: u64,
+    /// The feature map.
+    pub lift: LiftRecord,
+    /// Its digest.
+    pub lift_digest: String,
+    /// The learner's settings.
+    pub config: Config,
+    /// How many earlier versions are kept.
+    pub keep: usize,
+    /// Where the features come from, as far as it is known.
+    pub encoder: Encoder,
+    /// Samples learned, M.
+    pub samples: usize,
+    /// What past cuts have cost.
+    pub losses: Losses,
+    /// The cut after the latest task.
+    pub latest_cut: Cut,
+    /// Whether J may have components outside the basis.
+    pub outside: bool,
+    /// The classes, by index.
+    pub classes: Vec<ClassEntry>,
+    /// Q: its columns, from the first on.
+    pub basis: Vec<BasisPart>,
+    /// How S comes about, in order.
+    pub gram: Vec<GramStep>,
+    /// The classifier, if it has been formed since the model last changed.
+    pub weights: Option<WeightsEntry>,
+    /// What turns scores into probabilities.
+    pub calibration: Option<Calibration>,
+    /// What was learned, in order.
+    pub tasks: Vec<TaskEntry>,
+    /// All files that are named above.
+    pub files: BTreeMap<String, FileEntry>,
+}
+
+/// A class.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClassEntry {
+    /// What the user calls it.
+    pub label: Label,
+    /// Its samples.
+    pub count: usize,
+    /// Where its column of J is.
+    pub sums: Place,
+    /// Where its row of N is; it may be shorter than the basis, and is zero then.
+    pub cross: Place,
+}
+
+/// A row of the tensor `sums` or `cross` of a file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// The file.
+    pub file: String,
+    /// The row.
+    pub row: usize,
+    /// Rows and columns of the tensor.
+    pub shape: [usize; 2],
+}
+
+/// Some columns of Q: tensor `basis`, a column of Q in each row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BasisPart {
+    /// The file.
+    pub file: String,
+    /// How many columns.
+    pub columns: usize,
+}
+
+/// A step on the way to S.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum GramStep {
+    /// It is given: tensor `gram`, the upper triangle column after column.
+    Whole {
+        /// The file.
+        file: String,
+        /// Its size.
+        rank: usize,
+    },
+    /// `S <- [S 0; 0 0] + B B'`: tensor `factor.INDEX`, a column of B in each row.
+    Grow {
+        /// The file.
+        file: String,
+        /// Which of its factors.
+        index: usize,
+        /// Rows of B: the rank of the basis afterwards.
+        rows: usize,
+        /// Columns of B.
+        columns: usize,
+    },
+}
+
+/// The classifier.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WeightsEntry {
+    /// The file: tensor `weights`, a class in each row.
+    pub file: String,
+    /// What forming it showed.
+    pub facts: Facts,
+}
+
+/// The temperature that turns scores into probabilities: softmax(scores / temperature).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Calibration {
+    /// The temperature.
+    pub temperature: f64,
+    /// Held-out samples that it was fitted on.
+    pub samples: usize,
+    /// Classes that the model had then.
+    pub classes: usize,
+    /// The version of the model then.
+    pub version: u64,
+}
+
+/// Something that was learned.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskEntry {
+    /// What the user called it: usually the name of a file.
+    pub name: String,
+    /// SHA-256 of its features and labels.
+    pub digest: String,
+    /// Its samples.
+    pub samples: usize,
+    /// The version of the model that first knew it.
+    pub version: u64,
+}
+
+impl Manifest {
+    /// r.
+    pub fn rank(&self) -> usize {
+        self.basis.iter().map(|part| part.columns).sum()
+    }
+
+    /// All files that it needs.
+    pub fn needs(&self) -> BTreeSet<&str> {
+        let classes = self.classes.iter().flat_map(|class| [&class.sums.file, &class.cross.file]);
+        let gram = self.gram.iter().map(|step| match step {
+            GramStep::Whole { file, .. } | GramStep::Grow { file, .. } => file,
+        });
+        let files = self.basis.iter().map(|part| &part.file).chain(classes).chain(gram);
+        files.chain(self.weights.iter().map(|weights| &weights.file)).map(String::as_str).collect()
+    }
+
+    /// As it is written: a line with the format and the digest of the rest, then JSON.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        let json = serde_json::to_vec_pretty(self).map_err(|e| Error::Refused(format!("the manifest: {e}")))?;
+        let mut bytes = format!("{MAGIC} {FORMAT} {}\n", hex(&Sha256::digest(&json))).into_bytes();
+        bytes.extend(json);
+        Ok(bytes)
+    }
+
+    /// Reads what [`Manifest::to_bytes`] has written. `path` is for messages.
+    pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<Manifest, Error> {
+        let damaged = |reason: String| Error::Damaged { path: path.to_owned(), reason };
+        let end = bytes.iter().take(128).position(|byte| *byte == b'\n');
+        let end = end.ok_or_else(|| damaged("its first line is missing".to_owned()))?;
+        let line = std::str::from_utf8(&bytes[..end]).map_err(|_| damaged("its first line is not text".to_owned()))?;
+        let words: Vec<&str> = line.split(' ').collect();
+        let [MAGIC, format, digest] = words[..] else {
+            return Err(damaged(format!("it does not begin with {MAGIC}")));
+        };
+        if format != FORMAT.to_string() {
+            let hint = "this program reads format 1; a newer one is needed";
+            return Err(damaged(format!("it is of format {format:?}, and {hint}")));
+        }
+        let json = &bytes[end + 1..];
+        if hex(&Sha256::digest(json)) != digest {
+            return Err(damaged("it does not agree with its own checksum".to_owned()));
+        }
+        let manifest: Manifest = serde_json::from_slice(json).map_err(|e| damaged(e.to_string()))?;
+        manifest.check().map_err(damaged)?;
+        Ok(manifest)
+    }
+
+    /// Reads a manifest from a file.
+    pub fn read(path: &Path) -> Result<Manifest, Error> {
+        let failed = |source| Error::Read { path: path.to_owned(), source };
+        let length = std::fs::metadata(path).map_err(failed)?.len();
+        if length > LARGEST {
+            let reason = format!("{length} bytes are too many for a manifest");
+            return Err(Error::Damaged { path: path.to_owned(), reason });
+        }
+        Manifest::from_bytes(&std::fs::read(path).map_err(failed)?, path)
+    }
+
+    /// What must hold before any file is looked at.
+    fn check(&self) -> Result<(), String> {
+        // A name is one of ours: nothing outside the folder can be meant.
+        let plain = |name: &str| {
+            let stem = name.strip_suffix(".safetensors").unwrap_or("");
+            !stem.is_empty() && stem.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        };
+        if let Some(name) = self.files.keys().find(|name| !plain(name)) {
+            return Err(format!("{name:?} is not a name that a file of a model can have"));
+        }
+        if let Some(name) = self.needs().into_iter().find(|name| !self.files.contains_key(*name)) {
+            return Err(format!("the file {name} is used but not listed"));
+        }
+        self.config.validate().map_err(|e| e.to_string())?;
+        if self.lift.width > LARGEST_LIFT.0 || self.lift.dim > LARGEST_LIFT.1 {
+            return Err(format!("a lift from {} to {} features is too large", self.lift.dim, self.lift.width));
+        }
+        let places = |place: fn(&ClassEntry) -> &Place| {
+            self.classes.iter().map(|class| (&place(class).file, place(class).row)).collect::<BTreeSet<_>>().len()
+        };
+        if places(|class| &class.sums) != self.classes.len() || places(|class| &class.cross) != self.classes.len() {
+            return Err("two classes share their numbers".to_owned());
+        }
+        let labels: BTreeSet<&Label> = self.classes.iter().map(|class| &class.label).collect();
+        if labels.len() != self.classes.len() {
+            return Err("two classes have the same label".to_owned());
+        }
+        let parts = self.basis.iter().try_fold(0usize, |rank, part| rank.checked_add(part.columns));
+        let labelled = self.classes.iter().try_fold(0usize, |sum, class| sum.checked_add(class.count));
+        if parts.is_none_or(|rank| rank > self.lift.width) {
+            return Err("the basis has more directions than the lifted features".to_owned());
+        }
+        if labelled.is_none_or(|labelled| labelled > self.samples) {
+            return Err("there are more labels than samples".to_owned());
+        }
+        Ok(())
+    }
+}

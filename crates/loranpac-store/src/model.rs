@@ -1,0 +1,361 @@
+//! A model on disk: opened, changed in memory, and committed as a whole.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use loranpac::{Changes, Config, Features, Label, LabelTable, Learner, LoRanPac};
+
+use crate::commit;
+use crate::disk::{Disk, RealDisk};
+use crate::encoder::Encoder;
+use crate::error::Error;
+use crate::lift::LiftRecord;
+use crate::load;
+use crate::manifest::{Calibration, MANIFEST, Manifest, TaskEntry};
+use crate::segment::Segment;
+
+/// The file that a writer holds.
+const LOCK: &str = "LOCK";
+/// How often a reader looks again when the model is replaced while it opens it.
+const PATIENCE: usize = 8;
+
+/// What a new model is told.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The feature map.
+    pub lift: LiftRecord,
+    /// The learner's settings.
+    pub config: Config,
+    /// How many earlier versions are kept.
+    pub keep: usize,
+    /// What the encoder is called.
+    pub encoder: Option<String>,
+}
+
+/// A model in a folder.
+pub struct Model {
+    folder: PathBuf,
+    manifest: Manifest,
+    disk: Box<dyn Disk>,
+    /// Held as long as this is the one that may write.
+    lock: Option<File>,
+    learner: Option<LoRanPac>,
+    /// Whether the learner's parts have been compared with their checksums.
+    checked: bool,
+    /// What has been learned since the last commit.
+    tasks: Vec<TaskEntry>,
+}
+
+impl Model {
+    /// A new model in a folder that must not exist.
+    pub fn create(folder: &Path, settings: &Settings) -> Result<Model, Error> {
+        Model::create_on(Box::new(RealDisk), folder, settings)
+    }
+
+    /// The same on any disk.
+    pub fn create_on(disk: Box<dyn Disk>, folder: &Path, settings: &Settings) -> Result<Model, Error> {
+        let config = settings.config.validate()?;
+        settings.lift.build(false)?;
+        let manifest = Manifest {
+            software: env!("CARGO_PKG_VERSION").to_owned(),
+            version: 0,
+            lift_digest: settings.lift.digest(),
+            lift: settings.lift.clone(),
+            config,
+            keep: settings.keep,
+            encoder: Encoder::named(settings.encoder.clone()),
+            samples: 0,
+            losses: Default::default(),
+            latest_cut: Default::default(),
+            outside: false,
+            classes: Vec::new(),
+            basis: Vec::new(),
+            gram: Vec::new(),
+            weights: None,
+            calibration: None,
+            tasks: Vec::new(),
+            files: Default::default(),
+        };
+        let failed = |source| Error::Write { path: folder.to_owned(), source };
+        match disk.make_folder(folder) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_unfinished(folder) => {}
+            outcome => outcome.map_err(failed)?,
+        }
+        let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut model = Model {
+            folder: folder.to_owned(),
+            manifest,
+            disk,
+            lock: None,
+            learner: None,
+            checked: true,
+            tasks: Vec::new(),
+        };
+        model.lock = Some(lock(&model.folder)?);
+        commit::replace(&*model.disk, &model.folder, &model.manifest)?;
+        model.disk.sync_folder(parent).map_err(failed)?;
+        Ok(model)
+    }
+
+    /// Opens a model to read it. Writers do not disturb.
+    pub fn open(folder: &Path) -> Result<Model, Error> {
+        let mut last = None;
+        for _ in 0..PATIENCE {
+            let model = Model::opened(folder, Box::new(RealDisk), None)?;
+            // A writer may have replaced the model, and removed files of this version, in the meantime.
+            let outcome = model.manifest.needs().into_iter().try_for_each(|name| model.segment(name).map(drop));
+            match outcome {
+                Ok(()) => return Ok(model),
+                Err(error) => last = Some(error),
+            }
+            if Manifest::read(&folder.join(MANIFEST))?.version == model.manifest.version {
+                break;
+            }
+        }
+        Err(last.unwrap_or_else(|| Error::Refused("the model keeps changing".to_owned())))
+    }
+
+    /// Opens a model to change it; refused while somebody else does.
+    pub fn open_to_write(folder: &Path) -> Result<Model, Error> {
+        Model::open_to_write_on(Box::new(RealDisk), folder)
+    }
+
+    /// The same on any disk.
+    pub fn open_to_write_on(disk: Box<dyn Disk>, folder: &Path) -> Result<Model, Error> {
+        if !folder.join(MANIFEST).is_file() {
+            return Err(no_model(folder));
+        }
+        let lock = lock(folder)?;
+        let model = Model::opened(folder, disk, Some(lock))?;
+        commit::collect(&*model.disk, &model.folder, &model.manifest);
+        Ok(model)
+    }
+
+    fn opened(folder: &Path, disk: Box<dyn Disk>, lock: Option<File>) -> Result<Model, Error> {
+        let path = folder.join(MANIFEST);
+        let manifest = match Manifest::read(&path) {
+            Err(Error::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                return Err(no_model(folder));
+            }
+            manifest => manifest?,
+        };
+        if manifest.lift_digest != manifest.lift.digest() {
+            let reason = "its lift is not the one that this program makes from the same seed".to_owned();
+            return Err(Error::Damaged { path, reason });
+        }
+        let folder = folder.to_owned();
+        Ok(Model { folder, manifest, disk, lock, learner: None, checked: false, tasks: Vec::new() })
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What it consists of, as it is on the disk.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    fn segment(&self, name: &str) -> Result<Segment, Error> {
+        load::segment(&self.folder, &self.manifest, name)
+    }
+
+    /// The learner, with everything that is in the model. What it is made of is compared with its checksums first.
+    pub fn learner(&mut self) -> Result<&mut LoRanPac, Error> {
+        if !self.checked {
+            let names = self.manifest.needs();
+            load::check_all(&self.folder, &self.manifest, names.into_iter().map(str::to_owned).collect())?;
+            self.checked = true;
+        }
+        self.learner_unchecked()
+    }
+
+    /// The same without the comparison: memory is mapped, and nothing but the manifest is read.
+    pub fn learner_unchecked(&mut self) -> Result<&mut LoRanPac, Error> {
+        if self.learner.is_none() {
+            let mut learner = load::learner(&self.folder, &self.manifest)?;
+            learner.statistics_mut().track_changes();
+            self.learner = Some(learner);
+        }
+        self.learner.as_mut().ok_or_else(|| Error::Refused("there is no learner".to_owned()))
+    }
+
+    /// Whether something of this digest has been learned.
+    pub fn knows(&self, digest: &str) -> Option<&TaskEntry> {
+        self.manifest.tasks.iter().chain(&self.tasks).find(|task| task.digest == digest)
+    }
+
+    /// Learns samples, in memory; [`Model::commit`] makes it last. After an error the model must be opened anew.
+    pub fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
+        self.learner()?.learn(x, labels)?;
+        self.manifest.encoder.add(x);
+        Ok(())
+    }
+
+    /// Notes what was learned under a name, for the next commit.
+    pub fn note(&mut self, name: &str, digest: &str, samples: usize) {
+        let version = self.manifest.version + 1;
+        self.tasks.push(TaskEntry { name: name.to_owned(), digest: digest.to_owned(), samples, version });
+    }
+
+    /// Sets what turns scores into probabilities.
+    pub fn calibrate(&mut self, temperature: f64, samples: usize) {
+        let (classes, version) = (self.manifest.classes.len(), self.manifest.version);
+        self.manifest.calibration = Some(Calibration { temperature, samples, classes, version });
+    }
+
+    /// Removes the notes of what was learned under these digests: it has been taken back.
+    pub fn strike(&mut self, digest: &str) {
+        self.manifest.tasks.retain(|task| task.digest != digest);
+    }
+
+    /// How many earlier versions are kept from now on.
+    pub fn keep(&mut self, versions: usize) {
+        self.manifest.keep = versions;
+    }
+
+    /// Writes everything that has changed, as one step: a power cut leaves the model as it was or as it is.
+    pub fn commit(&mut self) -> Result<(), Error> {
+        if self.lock.is_none() {
+            return Err(Error::Refused(format!("{} was opened to be read only", self.folder.display())));
+        }
+        let mut manifest = self.manifest.clone();
+        manifest.tasks.append(&mut self.tasks);
+        let outcome = match &mut self.learner {
+            Some(learner) => commit::write(&*self.disk, &self.folder, manifest, learner),
+            None => commit::write_manifest(&*self.disk, &self.folder, manifest),
+        };
+        if outcome.is_err() {
+            // What is in memory is not what is on the disk, and nothing may be built on it.
+            self.lock = None;
+        }
+        self.manifest = outcome?;
+        Ok(())
+    }
+
+    /// Earlier versions that are kept, the latest first.
+    pub fn history(&self) -> Vec<Manifest> {
+        commit::history(&self.folder).into_iter().filter_map(|(_, path)| Manifest::read(&path).ok()).collect()
+    }
+
+    /// Goes back to an earlier version, which becomes the newest.
+    pub fn rollback(&mut self, version: Option<u64>) -> Result<u64, Error> {
+        let earlier = self.history().into_iter().filter(|old| old.version < self.manifest.version);
+        let kept: Vec<u64> = earlier.clone().map(|old| old.version).collect();
+        let target = earlier.into_iter().find(|old| version.is_none_or(|wanted| old.version == wanted));
+        let Some(old) = target else {
+            let kept = kept.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+            let kept = if kept.is_empty() { "no earlier version is kept".to_owned() } else { format!("kept: {kept}") };
+            return Err(Error::Refused(format!("there is no version to go back to; {kept}")));
+        };
+        let found = old.version;
+        load::check_all(&self.folder, &old, old.needs().into_iter().map(str::to_owned).collect())?;
+        (self.learner, self.checked) = (None, false);
+        let manifest = Manifest { version: self.manifest.version, keep: self.manifest.keep, ..old };
+        self.manifest = commit::write_manifest(&*self.disk, &self.folder, manifest)?;
+        Ok(found)
+    }
+
+    /// Reads every byte of the model and of its kept versions, and tells everything that is damaged.
+    pub fn verify(folder: &Path) -> Result<Verified, Error> {
+        let mut report = Verified::default();
+        let current = folder.join(MANIFEST);
+        if !folder.is_dir() || !current.exists() {
+            return Err(no_model(folder));
+        }
+        let old = commit::history(folder).into_iter().map(|(_, path)| path);
+        for path in std::iter::once(current).chain(old) {
+            report.files += 1;
+            match Manifest::read(&path) {
+                Ok(manifest) => {
+                    for (name, entry) in &manifest.files {
+                        if !report.seen.insert(name.clone()) {
+                            continue;
+                        }
+                        report.files += 1;
+                        report.bytes += entry.bytes;
+                        let outcome = load::segment(folder, &manifest, name).and_then(|segment| segment.check(entry));
+                        report.damage.extend(outcome.err());
+                    }
+                    report.damage.extend(load::learner(folder, &manifest).err());
+                }
+                Err(error) => report.damage.push(error),
+            }
+        }
+        Ok(report)
+    }
+
+    /// A model in memory as a new one on the disk, in a folder that must not exist.
+    pub fn save_as(folder: &Path, settings: &Settings, learner: LoRanPac, notes: Notes) -> Result<Model, Error> {
+        let mut model = Model::create(folder, settings)?;
+        model.manifest.encoder = notes.encoder;
+        model.tasks = notes.tasks;
+        let mut learner = learner;
+        learner.statistics_mut().track_changes();
+        learner.statistics_mut().note_all();
+        model.learner = Some(learner);
+        model.commit()?;
+        Ok(model)
+    }
+}
+
+/// What goes with a model besides its numbers.
+pub struct Notes {
+    /// Where features come from.
+    pub encoder: Encoder,
+    /// What was learned.
+    pub tasks: Vec<TaskEntry>,
+}
+
+/// What [`Model::verify`] has found.
+#[derive(Debug, Default)]
+pub struct Verified {
+    /// Files that were read.
+    pub files: usize,
+    /// Their bytes, manifests aside.
+    pub bytes: u64,
+    /// What is wrong.
+    pub damage: Vec<Error>,
+    seen: std::collections::BTreeSet<String>,
+}
+
+/// Whether a folder was left behind by a program that was killed while it made a model there.
+fn is_unfinished(folder: &Path) -> bool {
+    let ours = |name: &std::ffi::OsStr| name == LOCK || name == format!("{MANIFEST}.new").as_str();
+    std::fs::read_dir(folder).is_ok_and(|mut entries| entries.all(|e| e.is_ok_and(|e| ours(&e.file_name()))))
+}
+
+fn no_model(folder: &Path) -> Error {
+    Error::Refused(format!("{} is not a model; make one with: loranpac init", folder.display()))
+}
+
+/// Makes this process the one that may write.
+fn lock(folder: &Path) -> Result<File, Error> {
+    let path = folder.join(LOCK);
+    let failed = |source| Error::Write { path: path.clone(), source };
+    let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            Err(Error::Refused(format!("{} is being changed by another process; try again later", folder.display())))
+        }
+        Err(TryLockError::Error(source)) => Err(failed(source)),
+    }
+}
+
+/// The labels of a manifest as a table.
+pub(crate) fn table(manifest: &Manifest) -> LabelTable {
+    let mut table = LabelTable::default();
+    manifest.classes.iter().for_each(|class| {
+        table.get_or_insert(&class.label);
+    });
+    table
+}
+
+/// Whether anything has changed.
+pub(crate) fn is_empty(changes: &Changes) -> bool {
+    let Changes { factors, gram, basis, sums, cross } = changes;
+    factors.is_empty() && !gram && !basis && sums.is_empty() && cross.is_empty()
+}

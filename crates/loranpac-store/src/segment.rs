@@ -1,0 +1,193 @@
+//! Segments: safetensors files that are written once, checked by their digest, and mapped into memory.
+
+use std::fs::File;
+use std::io;
+use std::marker::PhantomData;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytemuck::Pod;
+use loranpac::{Buffer, Source};
+use memmap2::Mmap;
+use safetensors::{Dtype, SafeTensors};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use crate::disk::{Disk, Output};
+use crate::error::Error;
+use crate::lift::hex;
+
+#[cfg(target_endian = "big")]
+compile_error!("segments are little-endian and are mapped as they are");
+
+/// The most bytes that are handed to the system at a time.
+const PIECE: usize = 1 << 20;
+
+/// What is known about a file of the model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileEntry {
+    /// Its size.
+    pub bytes: u64,
+    /// SHA-256 of all of it, in hexadecimal digits.
+    pub sha256: String,
+}
+
+/// A type that tensors consist of.
+pub trait Element: Pod + Send + Sync {
+    /// Its name in a header.
+    const NAME: &'static str;
+    /// The same for the reader.
+    const DTYPE: Dtype;
+}
+
+impl Element for f32 {
+    const NAME: &'static str = "F32";
+    const DTYPE: Dtype = Dtype::F32;
+}
+
+impl Element for f64 {
+    const NAME: &'static str = "F64";
+    const DTYPE: Dtype = Dtype::F64;
+}
+
+/// A tensor to be written: its numbers in C order, in runs that lie anywhere.
+pub struct Tensor<'a> {
+    name: String,
+    dtype: &'static str,
+    shape: [usize; 2],
+    runs: Vec<&'a [u8]>,
+}
+
+impl<'a> Tensor<'a> {
+    /// A matrix of `rows` rows, from runs of its numbers.
+    pub fn new<T: Element>(name: &str, rows: usize, columns: usize, runs: impl IntoIterator<Item = &'a [T]>) -> Self {
+        let runs: Vec<&[u8]> = runs.into_iter().map(bytemuck::cast_slice).collect();
+        debug_assert_eq!(runs.iter().map(|run| run.len()).sum::<usize>(), rows * columns * size_of::<T>());
+        Tensor { name: name.to_owned(), dtype: T::NAME, shape: [rows, columns], runs }
+    }
+}
+
+/// Writes tensors into a new file and syncs it.
+pub fn write(disk: &dyn Disk, path: &Path, tensors: &[Tensor<'_>]) -> Result<FileEntry, Error> {
+    let mut header = serde_json::Map::new();
+    let mut at = 0;
+    for tensor in tensors {
+        let length: usize = tensor.runs.iter().map(|run| run.len()).sum();
+        let place = json!({ "dtype": tensor.dtype, "shape": tensor.shape, "data_offsets": [at, at + length] });
+        header.insert(tensor.name.clone(), place);
+        at += length;
+    }
+    let mut header = serde_json::Value::Object(header).to_string().into_bytes();
+    header.resize(header.len().next_multiple_of(8), b' ');
+    let length = (header.len() as u64).to_le_bytes();
+    let runs = tensors.iter().flat_map(|tensor| &tensor.runs).copied();
+    write_bytes(disk, path, [&length[..], &header].into_iter().chain(runs))
+}
+
+/// Writes a new file and syncs it.
+pub fn write_bytes<'a>(
+    disk: &dyn Disk,
+    path: &Path,
+    runs: impl IntoIterator<Item = &'a [u8]>,
+) -> Result<FileEntry, Error> {
+    let (mut hash, mut bytes) = (Sha256::new(), 0);
+    let all = |out: &mut dyn Output| -> io::Result<()> {
+        for piece in runs.into_iter().flat_map(|run| run.chunks(PIECE)) {
+            out.write_all(piece)?;
+            hash.update(piece);
+            bytes += piece.len() as u64;
+        }
+        out.flush()?;
+        out.sync()
+    };
+    disk.create(path)
+        .and_then(|mut out| all(&mut *out))
+        .map_err(|source| Error::Write { path: path.to_owned(), source })?;
+    Ok(FileEntry { bytes, sha256: hex(&hash.finalize()) })
+}
+
+/// A file in memory, as far as it is looked at.
+pub struct Segment {
+    path: std::path::PathBuf,
+    map: Arc<Mmap>,
+}
+
+impl Segment {
+    /// Maps a file that must have this size.
+    pub fn open(path: &Path, entry: &FileEntry) -> Result<Segment, Error> {
+        let failed = |source| Error::Read { path: path.to_owned(), source };
+        let file = File::open(path).map_err(failed)?;
+        let found = file.metadata().map_err(failed)?.len();
+        if found != entry.bytes {
+            let reason = format!("it has {found} bytes instead of {}", entry.bytes);
+            return Err(Error::Damaged { path: path.to_owned(), reason });
+        }
+        // SAFETY: a segment is never written again once it has its name in a manifest, and is unlinked, not truncated, when
+        // it is no longer needed. Somebody who truncates it by hand while it is mapped kills the process, no more.
+        #[allow(unsafe_code)]
+        let map = unsafe { Mmap::map(&file) }.map_err(failed)?;
+        Ok(Segment { path: path.to_owned(), map: Arc::new(map) })
+    }
+
+    /// Reads all of the file and compares it with its digest.
+    pub fn check(&self, entry: &FileEntry) -> Result<(), Error> {
+        if hex(&Sha256::digest(&self.map[..])) == entry.sha256 {
+            return Ok(());
+        }
+        Err(self.damaged("its contents do not agree with the checksum in the manifest".to_owned()))
+    }
+
+    fn damaged(&self, reason: String) -> Error {
+        Error::Damaged { path: self.path.clone(), reason }
+    }
+
+    /// The numbers of a tensor that must have this shape, where they lie.
+    pub fn tensor<T: Element>(&self, name: &str, rows: usize, columns: usize) -> Result<Numbers<T>, Error> {
+        let tensors = SafeTensors::deserialize(&self.map).map_err(|e| self.damaged(e.to_string()))?;
+        let tensor = tensors.tensor(name).map_err(|e| self.damaged(e.to_string()))?;
+        if tensor.dtype() != T::DTYPE || tensor.shape() != [rows, columns] {
+            let (found, shape) = (tensor.dtype(), tensor.shape());
+            let expected = format!("{} of [{rows}, {columns}]", T::NAME);
+            return Err(self.damaged(format!("tensor {name} is {found:?} of {shape:?} instead of {expected}")));
+        }
+        let start = tensor.data().as_ptr() as usize - self.map.as_ptr() as usize;
+        if !start.is_multiple_of(size_of::<T>()) {
+            return Err(self.damaged(format!("tensor {name} is not aligned")));
+        }
+        let view = View::<T> { map: self.map.clone(), start, length: tensor.data().len(), numbers: PhantomData };
+        Ok(Numbers { source: Arc::new(view), count: rows * columns })
+    }
+}
+
+/// The numbers of a tensor in a mapped file.
+pub struct Numbers<T> {
+    source: Source<T>,
+    count: usize,
+}
+
+impl<T: Element> Numbers<T> {
+    /// A part of them, where they lie.
+    pub fn part(&self, start: usize, length: usize) -> Option<Buffer<T>> {
+        Buffer::shared(self.source.clone(), start..start.checked_add(length)?)
+    }
+
+    /// All of them.
+    pub fn all(&self) -> Buffer<T> {
+        Buffer::Shared(self.source.clone(), 0..self.count)
+    }
+}
+
+struct View<T> {
+    map: Arc<Mmap>,
+    start: usize,
+    length: usize,
+    numbers: PhantomData<T>,
+}
+
+impl<T: Element> AsRef<[T]> for View<T> {
+    fn as_ref(&self) -> &[T] {
+        bytemuck::cast_slice(&self.map[self.start..self.start + self.length])
+    }
+}

@@ -1,0 +1,104 @@
+//! Small models and streams for the tests of the store.
+#![allow(dead_code)] // Not every test file uses everything.
+
+use std::path::Path;
+
+use loranpac::{Config, Features, Filter, Label, Learner, LoRanPac, Ridge, Schedule, Truncation};
+use loranpac_store::{LiftRecord, Model, Settings};
+
+pub const DIM: usize = 6;
+/// Samples in a task.
+pub const EACH: usize = 24;
+
+pub type Task = (Vec<f32>, Vec<Label>);
+
+/// A small generator (splitmix64).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+
+    pub fn symmetric(&mut self) -> f32 {
+        (self.next() >> 11) as f32 / (1u64 << 52) as f32 - 1.0
+    }
+}
+
+/// Tasks with three classes each, of which two are new.
+pub fn tasks(count: usize) -> Vec<Task> {
+    let task = |t: usize| {
+        let mut random = Random(t as u64);
+        let mut task = (Vec::new(), Vec::new());
+        for i in 0..EACH {
+            let class = 2 * t + i % 3;
+            let mut centre = Random(1000 + class as u64);
+            task.0.extend((0..DIM).map(|_| centre.symmetric() + 0.3 * random.symmetric()));
+            task.1.push(if class % 2 == 0 {
+                Label::from(class as i64)
+            } else {
+                Label::from(format!("c{class}").as_str())
+            });
+        }
+        task
+    };
+    (0..count).map(task).collect()
+}
+
+fn settings(width: usize, config: Config) -> Settings {
+    let lift = LiftRecord { name: "relu-random".to_owned(), dim: DIM, width, seed: 3, gamma: 0.1 };
+    Settings { lift, config, keep: 1, encoder: None }
+}
+
+pub fn soft() -> Settings {
+    settings(900, Config { filter: Filter::Soft(Ridge::GeometricMean), ..Config::default() })
+}
+
+pub fn small() -> Settings {
+    settings(60, Config { filter: Filter::Soft(Ridge::GeometricMean), ..Config::default() })
+}
+
+/// Soft, hard, the paper's schedule, and one that compresses.
+pub fn every_kind() -> Vec<Settings> {
+    let hard = Filter::Hard { truncation: Truncation::Fraction(0.25), ridge: 0.0 };
+    let late = Config { filter: hard, ..Config::default() };
+    vec![
+        soft(),
+        settings(500, late),
+        settings(500, Config { schedule: Schedule::Paper, ..late }),
+        settings(500, Config { max_rank: 60, chunk: 20, ..late }),
+    ]
+}
+
+/// Learns a task and commits it.
+pub fn learn(model: &mut Model, (x, y): &Task) {
+    model.learn(Features::new(x, DIM).unwrap(), y).unwrap();
+    model.note("task", &format!("{:x}", x[0].to_bits()), y.len());
+    model.commit().unwrap();
+}
+
+pub fn scores_of(learner: &mut LoRanPac) -> Vec<f32> {
+    let x: Vec<f32> = tasks(5).into_iter().flat_map(|(x, _)| x).collect();
+    let scores = learner.scores(Features::new(&x, DIM).unwrap()).unwrap();
+    scores.rows().flatten().copied().collect()
+}
+
+pub fn scores(path: &Path) -> Vec<f32> {
+    scores_of(Model::open(path).unwrap().learner().unwrap())
+}
+
+pub fn basis(learner: &mut LoRanPac) -> Vec<f32> {
+    learner.statistics().basis().columns(0).flatten().copied().collect()
+}
+
+pub fn gram(learner: &mut LoRanPac) -> Vec<f64> {
+    learner.statistics_mut().gram().to_packed()
+}

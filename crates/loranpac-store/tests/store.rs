@@ -1,0 +1,195 @@
+//! A model on disk: what is written is what is read, bit for bit, and every damaged byte is found.
+
+mod common;
+
+use std::fs;
+
+use common::*;
+use loranpac::{Features, Learner};
+use loranpac_store::{Error, Model};
+use tempfile::TempDir;
+
+#[test]
+fn learning_in_many_sessions_equals_learning_in_one_bit_for_bit() {
+    for settings in every_kind() {
+        let folder = TempDir::new().unwrap();
+        let (once, often) = (folder.path().join("once.lrp"), folder.path().join("often.lrp"));
+        let mut model = Model::create(&once, &settings).unwrap();
+        for task in tasks(12) {
+            learn(&mut model, &task);
+        }
+        Model::create(&often, &settings).unwrap();
+        for (t, task) in tasks(12).iter().enumerate() {
+            let mut model = Model::open_to_write(&often).unwrap();
+            learn(&mut model, task);
+            if t % 5 == 0 {
+                // A classifier in between changes nothing.
+                model.learner().unwrap().prepare().unwrap();
+                model.commit().unwrap();
+            }
+        }
+        assert_eq!(scores(&once), scores(&often), "{settings:?}");
+        let [a, b] = [&once, &often].map(|path| Model::open(path).unwrap());
+        let (mut a, mut b) = (a, b);
+        assert_eq!(basis(a.learner().unwrap()), basis(b.learner().unwrap()));
+        assert_eq!(gram(a.learner().unwrap()), gram(b.learner().unwrap()));
+    }
+}
+
+#[test]
+fn a_model_that_was_read_knows_what_it_knew() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("m.lrp");
+    let mut model = Model::create(&path, &soft()).unwrap();
+    for task in tasks(3) {
+        learn(&mut model, &task);
+    }
+    let learner = model.learner().unwrap();
+    learner.prepare().unwrap();
+    let (before, verdict) = (scores_of(learner), learner.summary().verdict());
+    model.commit().unwrap();
+    drop(model);
+    let mut model = Model::open(&path).unwrap();
+    assert!(model.manifest().weights.is_some());
+    let learner = model.learner().unwrap();
+    assert_eq!((scores_of(learner), learner.summary().verdict()), (before, verdict));
+    assert!(matches!(model.commit(), Err(Error::Refused(_))), "it was opened to be read");
+    assert_eq!(model.manifest().encoder.samples, 3 * EACH);
+}
+
+#[test]
+fn every_damaged_byte_is_found() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("m.lrp");
+    let mut model = Model::create(&path, &small()).unwrap();
+    for task in tasks(2) {
+        learn(&mut model, &task);
+    }
+    model.learner().unwrap().prepare().unwrap();
+    model.commit().unwrap();
+    drop(model);
+    assert!(Model::verify(&path).unwrap().damage.is_empty());
+    let mut checked = 0;
+    for entry in fs::read_dir(&path).unwrap() {
+        let file = entry.unwrap().path();
+        let bytes = fs::read(&file).unwrap();
+        // Every byte of small files, some of large ones, and a missing end.
+        let step = (bytes.len() / 60).max(1);
+        for at in (0..bytes.len()).step_by(step) {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << (at % 8);
+            fs::write(&file, &damaged).unwrap();
+            let found = Model::verify(&path).unwrap().damage;
+            assert!(found.iter().any(|e| e.to_string().contains("damaged")), "{file:?}, byte {at}: {found:?}");
+            checked += 1;
+        }
+        if !bytes.is_empty() {
+            fs::write(&file, &bytes[..bytes.len() - 1]).unwrap();
+            assert!(!Model::verify(&path).unwrap().damage.is_empty(), "{file:?} truncated");
+        }
+        fs::write(&file, bytes).unwrap();
+    }
+    assert!(checked > 300, "{checked}");
+    assert!(Model::verify(&path).unwrap().damage.is_empty());
+}
+
+#[test]
+fn nothing_is_learned_on_damaged_ground() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("m.lrp");
+    let mut model = Model::create(&path, &small()).unwrap();
+    let tasks = tasks(2);
+    learn(&mut model, &tasks[0]);
+    drop(model);
+    let file = path.join("00000001-basis.safetensors");
+    let mut bytes = fs::read(&file).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 4;
+    fs::write(&file, bytes).unwrap();
+    let mut model = Model::open_to_write(&path).unwrap();
+    let (x, y) = &tasks[1];
+    let error = model.learn(Features::new(x, DIM).unwrap(), y).unwrap_err().to_string();
+    assert!(error.contains("00000001-basis") && error.contains("damaged"), "{error}");
+}
+
+#[test]
+fn one_writer_at_a_time_and_readers_see_whole_versions() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("m.lrp");
+    let mut writer = Model::create(&path, &small()).unwrap();
+    let error = Model::open_to_write(&path).err().unwrap().to_string();
+    assert!(error.contains("another process"), "{error}");
+    let tasks = tasks(6);
+    learn(&mut writer, &tasks[0]);
+    let mut reader = Model::open(&path).unwrap();
+    for task in &tasks[1..] {
+        learn(&mut writer, task);
+    }
+    // What a reader has opened stays what it was while it has it in its hands.
+    assert_eq!(reader.manifest().samples, EACH);
+    assert_eq!(reader.learner_unchecked().map(|l| l.summary().samples).unwrap_or(EACH), EACH);
+    assert_eq!(Model::open(&path).unwrap().manifest().samples, 6 * EACH);
+}
+
+#[test]
+fn earlier_versions_are_kept_and_come_back() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("m.lrp");
+    let mut model = Model::create(&path, &soft()).unwrap();
+    model.keep(2);
+    let mut states = Vec::new();
+    for task in tasks(4) {
+        learn(&mut model, &task);
+        states.push(scores(&path));
+    }
+    assert_eq!(model.history().iter().map(|old| old.version).collect::<Vec<_>>(), [3, 2]);
+    assert_eq!(model.rollback(None).unwrap(), 3);
+    assert_eq!(scores(&path), states[2]);
+    assert_eq!(model.manifest().version, 5, "going back is a change like any other");
+    learn(&mut model, &tasks(4)[3]);
+    assert_eq!(scores(&path), states[3], "and learning goes on from there");
+    assert!(model.rollback(Some(1)).unwrap_err().to_string().contains("kept"));
+    assert!(Model::verify(&path).unwrap().damage.is_empty());
+}
+
+#[test]
+fn a_task_writes_what_is_new_and_not_the_whole_model() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("m.lrp");
+    let mut model = Model::create(&path, &soft()).unwrap();
+    model.keep(0);
+    let size = |version: u64| {
+        let files = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap());
+        let new = files.filter(|f| f.file_name().to_string_lossy().starts_with(&format!("{version:08}-")));
+        new.map(|f| f.metadata().unwrap().len()).sum::<u64>()
+    };
+    let mut written = Vec::new();
+    for (t, task) in tasks(8).iter().enumerate() {
+        learn(&mut model, task);
+        written.push(size(t as u64 + 1));
+    }
+    assert!(written[7] < 2 * written[1], "{written:?}");
+}
+
+#[test]
+fn small_parts_become_one_and_superseded_files_go() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("m.lrp");
+    let mut model = Model::create(&path, &small()).unwrap();
+    model.keep(0);
+    let mut most = 0;
+    for task in tasks(150) {
+        learn(&mut model, &task);
+        most = most.max(fs::read_dir(&path).unwrap().count());
+    }
+    assert!(model.manifest().basis.len() <= 34, "{}", model.manifest().basis.len());
+    assert!(most < 300, "{most} files");
+    assert!(Model::verify(&path).unwrap().damage.is_empty());
+    drop(model);
+    assert_eq!(scores(&path), {
+        let mut one = loranpac::LoRanPac::new(small().lift.build(true).unwrap(), small().config).unwrap();
+        one.statistics_mut().track_changes();
+        tasks(150).iter().for_each(|(x, y)| one.learn(Features::new(x, DIM).unwrap(), y).unwrap());
+        scores_of(&mut one)
+    });
+}
