@@ -255,7 +255,10 @@ pub fn collect(disk: &dyn Disk, folder: &Path, manifest: &Manifest) {
     let mut kept = 0;
     for (version, path) in history(folder) {
         if kept == manifest.keep || version >= manifest.version {
-            let _ = disk.remove(&path);
+            // Files go after the manifest that needs them.
+            if disk.remove(&path).is_err() {
+                return;
+            }
             continue;
         }
         kept += 1;

@@ -17,7 +17,6 @@ mod segment;
 pub use encoder::Encoder;
 pub use error::Error;
 pub use lift::LiftRecord;
-pub use load::weights;
 pub use manifest::Manifest;
 pub use model::{Model, Notes, Settings, Verified};
 pub use segment::FileEntry;

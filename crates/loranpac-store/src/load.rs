@@ -1,8 +1,7 @@
 //! From files to a learner: memory is mapped, and read when it is needed.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
 use faer::Mat;
 use loranpac::{Basis, Buffer, Factor, LoRanPac, State, Statistics, Step};
@@ -13,41 +12,35 @@ use crate::manifest::{GramStep, Manifest, Place};
 use crate::model::table;
 use crate::segment::{Element, Numbers, Segment};
 
-/// A file of the model, of the right size.
-pub fn segment(folder: &Path, manifest: &Manifest, name: &str) -> Result<Segment, Error> {
-    let path = folder.join(name);
-    match manifest.files.get(name) {
-        Some(entry) => Segment::open(&path, entry),
-        None => Err(Error::Damaged { path, reason: "it is not listed in the manifest".to_owned() }),
-    }
+/// The files of a model, mapped when it is opened: they stay readable, whatever a writer does in the meantime.
+#[derive(Default)]
+pub struct Files {
+    folder: PathBuf,
+    open: BTreeMap<String, Segment>,
 }
 
-/// Compares files with their checksums, all threads at once.
-pub fn check_all(folder: &Path, manifest: &Manifest, names: Vec<String>) -> Result<(), Error> {
-    names.par_iter().try_for_each(|name| match manifest.files.get(name) {
-        Some(entry) => segment(folder, manifest, name)?.check(entry),
-        None => segment(folder, manifest, name).map(drop),
-    })
-}
-
-/// Files of a model, each mapped once.
-struct Files<'a> {
-    folder: &'a Path,
-    manifest: &'a Manifest,
-    open: BTreeMap<String, Arc<Segment>>,
-}
-
-impl Files<'_> {
-    fn get(&mut self, name: &str) -> Result<Arc<Segment>, Error> {
-        if let Some(segment) = self.open.get(name) {
-            return Ok(segment.clone());
+impl Files {
+    /// Maps everything that a manifest needs; sizes are compared, nothing is read.
+    pub fn open(folder: &Path, manifest: &Manifest) -> Result<Files, Error> {
+        let mut open = BTreeMap::new();
+        for name in manifest.needs() {
+            open.insert(name.to_owned(), segment(folder, manifest, name)?);
         }
-        let segment = Arc::new(segment(self.folder, self.manifest, name)?);
-        self.open.insert(name.to_owned(), segment.clone());
-        Ok(segment)
+        Ok(Files { folder: folder.to_owned(), open })
     }
 
-    fn row<T: Element>(&mut self, tensor: &str, place: &Place) -> Result<Buffer<T>, Error> {
+    /// Compares all of them with their checksums, on all threads.
+    pub fn check(&self, manifest: &Manifest) -> Result<(), Error> {
+        let listed: Vec<_> = self.open.iter().filter_map(|(name, s)| Some((s, manifest.files.get(name)?))).collect();
+        listed.par_iter().try_for_each(|(segment, entry)| segment.check(entry))
+    }
+
+    fn get(&self, name: &str) -> Result<&Segment, Error> {
+        let reason = "it is not listed in the manifest".to_owned();
+        self.open.get(name).ok_or_else(|| Error::Damaged { path: self.folder.join(name), reason })
+    }
+
+    fn row<T: Element>(&self, tensor: &str, place: &Place) -> Result<Buffer<T>, Error> {
         let [rows, columns] = place.shape;
         let numbers: Numbers<T> = self.get(&place.file)?.tensor(tensor, rows, columns)?;
         let beyond = || {
@@ -61,11 +54,20 @@ impl Files<'_> {
     }
 }
 
+/// A file of the model, of the right size.
+pub fn segment(folder: &Path, manifest: &Manifest, name: &str) -> Result<Segment, Error> {
+    let path = folder.join(name);
+    match manifest.files.get(name) {
+        Some(entry) => Segment::open(&path, entry),
+        None => Err(Error::Damaged { path, reason: "it is not listed in the manifest".to_owned() }),
+    }
+}
+
 /// The learner that a manifest describes, with its classifier if there is one.
-pub fn learner(folder: &Path, manifest: &Manifest) -> Result<LoRanPac, Error> {
-    let mut files = Files { folder, manifest, open: BTreeMap::new() };
+pub fn learner(files: &Files, manifest: &Manifest) -> Result<LoRanPac, Error> {
+    let folder = files.folder.as_path();
     let (width, rank) = (manifest.lift.width, manifest.rank());
-    let basis = basis(&mut files, width)?;
+    let basis = basis(files, manifest, width)?;
     let mut gram = Vec::new();
     for step in &manifest.gram {
         gram.push(match step {
@@ -102,7 +104,7 @@ pub fn learner(folder: &Path, manifest: &Manifest) -> Result<LoRanPac, Error> {
     let lift = manifest.lift.build(true)?;
     let learner = LoRanPac::from_parts(lift, manifest.config, table(manifest), stats)?;
     let mut learner = learner.ok_or_else(|| inconsistent(folder))?;
-    if let Some(weights) = weights(folder, manifest)? {
+    if let Some(weights) = weights(files, manifest)? {
         let facts = manifest.weights.as_ref().map(|entry| entry.facts);
         if !facts.is_some_and(|facts| learner.set_classifier(weights, facts)) {
             return Err(inconsistent(folder));
@@ -112,24 +114,25 @@ pub fn learner(folder: &Path, manifest: &Manifest) -> Result<LoRanPac, Error> {
 }
 
 /// W, transposed (E x c), if it has been formed. It is compared with its checksum.
-pub fn weights(folder: &Path, manifest: &Manifest) -> Result<Option<Mat<f32>>, Error> {
+pub fn weights(files: &Files, manifest: &Manifest) -> Result<Option<Mat<f32>>, Error> {
     let Some(entry) = &manifest.weights else { return Ok(None) };
     let (width, classes) = (manifest.lift.width, manifest.classes.len());
-    check_all(folder, manifest, vec![entry.file.clone()])?;
-    let numbers = segment(folder, manifest, &entry.file)?.tensor::<f32>("weights", classes, width)?.all();
+    let segment = files.get(&entry.file)?;
+    manifest.files.get(&entry.file).map_or(Ok(()), |listed| segment.check(listed))?;
+    let numbers = segment.tensor::<f32>("weights", classes, width)?.all();
     Ok(Some(faer::MatRef::from_column_major_slice(&numbers, width, classes).to_owned()))
 }
 
 /// Q in blocks: where one file has all of a block, where it lies there; otherwise put together from several.
-fn basis(files: &mut Files<'_>, width: usize) -> Result<Vec<Buffer<f32>>, Error> {
+fn basis(files: &Files, manifest: &Manifest, width: usize) -> Result<Vec<Buffer<f32>>, Error> {
     let mut parts = Vec::new();
     let mut first = 0;
-    for part in &files.manifest.basis {
+    for part in &manifest.basis {
         let numbers = files.get(&part.file)?.tensor::<f32>("basis", part.columns, width)?;
         parts.push((first..first + part.columns, numbers));
         first += part.columns;
     }
-    let folder = files.folder;
+    let folder = files.folder.as_path();
     let take = |block: std::ops::Range<usize>| -> Option<Buffer<f32>> {
         let over = parts.iter().filter(|(range, _)| range.start < block.end && block.start < range.end);
         let mut pieces = over.map(|(range, numbers)| {

@@ -4,6 +4,7 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use faer::Mat;
 use loranpac::{Changes, Config, Features, Label, LabelTable, Learner, LoRanPac};
 
 use crate::commit;
@@ -11,9 +12,8 @@ use crate::disk::{Disk, RealDisk};
 use crate::encoder::Encoder;
 use crate::error::Error;
 use crate::lift::LiftRecord;
-use crate::load;
+use crate::load::{self, Files};
 use crate::manifest::{Calibration, MANIFEST, Manifest, TaskEntry};
-use crate::segment::Segment;
 
 /// The file that a writer holds.
 const LOCK: &str = "LOCK";
@@ -38,6 +38,7 @@ pub struct Model {
     folder: PathBuf,
     manifest: Manifest,
     disk: Box<dyn Disk>,
+    files: Files,
     /// Held as long as this is the one that may write.
     lock: Option<File>,
     learner: Option<LoRanPac>,
@@ -87,6 +88,7 @@ impl Model {
             folder: folder.to_owned(),
             manifest,
             disk,
+            files: Files::default(),
             lock: None,
             learner: None,
             checked: true,
@@ -102,18 +104,13 @@ impl Model {
     pub fn open(folder: &Path) -> Result<Model, Error> {
         let mut last = None;
         for _ in 0..PATIENCE {
-            let model = Model::opened(folder, Box::new(RealDisk), None)?;
-            // A writer may have replaced the model, and removed files of this version, in the meantime.
-            let outcome = model.manifest.needs().into_iter().try_for_each(|name| model.segment(name).map(drop));
-            match outcome {
-                Ok(()) => return Ok(model),
-                Err(error) => last = Some(error),
-            }
-            if Manifest::read(&folder.join(MANIFEST))?.version == model.manifest.version {
-                break;
+            match Model::opened(folder, Box::new(RealDisk), None) {
+                // A writer may have replaced the model, and removed files of this version, in the meantime.
+                Err(error @ Error::Read { .. }) => last = Some(error),
+                outcome => return outcome,
             }
         }
-        Err(last.unwrap_or_else(|| Error::Refused("the model keeps changing".to_owned())))
+        Err(last.unwrap_or_else(|| no_model(folder)))
     }
 
     /// Opens a model to change it; refused while somebody else does.
@@ -144,8 +141,9 @@ impl Model {
             let reason = "its lift is not the one that this program makes from the same seed".to_owned();
             return Err(Error::Damaged { path, reason });
         }
+        let files = Files::open(folder, &manifest)?;
         let folder = folder.to_owned();
-        Ok(Model { folder, manifest, disk, lock, learner: None, checked: false, tasks: Vec::new() })
+        Ok(Model { folder, manifest, disk, files, lock, learner: None, checked: false, tasks: Vec::new() })
     }
 
     /// Where it is.
@@ -158,15 +156,15 @@ impl Model {
         &self.manifest
     }
 
-    fn segment(&self, name: &str) -> Result<Segment, Error> {
-        load::segment(&self.folder, &self.manifest, name)
+    /// W, transposed (E x c), if the classifier has been formed since the model last changed.
+    pub fn weights(&self) -> Result<Option<Mat<f32>>, Error> {
+        load::weights(&self.files, &self.manifest)
     }
 
     /// The learner, with everything that is in the model. What it is made of is compared with its checksums first.
     pub fn learner(&mut self) -> Result<&mut LoRanPac, Error> {
         if !self.checked {
-            let names = self.manifest.needs();
-            load::check_all(&self.folder, &self.manifest, names.into_iter().map(str::to_owned).collect())?;
+            self.files.check(&self.manifest)?;
             self.checked = true;
         }
         self.learner_unchecked()
@@ -175,7 +173,7 @@ impl Model {
     /// The same without the comparison: memory is mapped, and nothing but the manifest is read.
     pub fn learner_unchecked(&mut self) -> Result<&mut LoRanPac, Error> {
         if self.learner.is_none() {
-            let mut learner = load::learner(&self.folder, &self.manifest)?;
+            let mut learner = load::learner(&self.files, &self.manifest)?;
             learner.statistics_mut().track_changes();
             self.learner = Some(learner);
         }
@@ -251,10 +249,12 @@ impl Model {
             return Err(Error::Refused(format!("there is no version to go back to; {kept}")));
         };
         let found = old.version;
-        load::check_all(&self.folder, &old, old.needs().into_iter().map(str::to_owned).collect())?;
+        let files = Files::open(&self.folder, &old)?;
+        files.check(&old)?;
         (self.learner, self.checked) = (None, false);
         let manifest = Manifest { version: self.manifest.version, keep: self.manifest.keep, ..old };
         self.manifest = commit::write_manifest(&*self.disk, &self.folder, manifest)?;
+        self.files = files;
         Ok(found)
     }
 
@@ -265,7 +265,9 @@ impl Model {
         if !folder.is_dir() || !current.exists() {
             return Err(no_model(folder));
         }
-        let old = commit::history(folder).into_iter().map(|(_, path)| path);
+        // A manifest of this version or a later one was left behind by a commit that did not come to its end.
+        let version = Manifest::read(&current).map_or(u64::MAX, |manifest| manifest.version);
+        let old = commit::history(folder).into_iter().filter(|(old, _)| *old < version).map(|(_, path)| path);
         for path in std::iter::once(current).chain(old) {
             report.files += 1;
             match Manifest::read(&path) {
@@ -279,7 +281,9 @@ impl Model {
                         let outcome = load::segment(folder, &manifest, name).and_then(|segment| segment.check(entry));
                         report.damage.extend(outcome.err());
                     }
-                    report.damage.extend(load::learner(folder, &manifest).err());
+                    let whole = Files::open(folder, &manifest).and_then(|files| load::learner(&files, &manifest));
+                    // A file that is damaged has been named above.
+                    report.damage.extend(whole.err().filter(|_| report.damage.is_empty()));
                 }
                 Err(error) => report.damage.push(error),
             }

@@ -127,7 +127,7 @@ fn one_writer_at_a_time_and_readers_see_whole_versions() {
     }
     // What a reader has opened stays what it was while it has it in its hands.
     assert_eq!(reader.manifest().samples, EACH);
-    assert_eq!(reader.learner_unchecked().map(|l| l.summary().samples).unwrap_or(EACH), EACH);
+    assert_eq!(reader.learner().unwrap().summary().samples, EACH);
     assert_eq!(Model::open(&path).unwrap().manifest().samples, 6 * EACH);
 }
 
