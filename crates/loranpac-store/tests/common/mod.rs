@@ -1,0 +1,87 @@
+//! A small model of every lift, and samples for it.
+
+#![allow(dead_code, reason = "every test file uses a part of this")]
+
+pub mod python;
+
+use std::path::Path;
+
+use faer::Mat;
+use loranpac::{Features, Label, Scores};
+use loranpac_store::{Inference, LiftRecord};
+
+/// SplitMix64: numbers that are the same everywhere.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+
+    /// From -1 to 1.
+    pub fn number(&mut self) -> f32 {
+        (self.next() >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+    }
+}
+
+/// A model with random weights of a usual size. The width is odd, which is a case of its own for Fourier features.
+pub fn model(lift: &str, dim: usize, width: usize) -> Inference {
+    let width = if matches!(lift, "identity" | "relu") { dim } else { width };
+    let mut random = Random(7);
+    Inference {
+        lift: LiftRecord { name: lift.to_owned(), dim, width, seed: 3, gamma: 0.7 },
+        labels: vec![
+            Label::from(5),
+            Label::from("a \"bird\""),
+            Label::from(-1),
+            Label::from("5"),
+            Label::from("Eule ä"),
+        ],
+        weights: Mat::from_fn(width, 5, |_, _| 1e-5 * random.number()),
+        temperature: Some(0.1),
+    }
+}
+
+/// Samples of different lengths, among them zero and `longest`.
+pub fn samples(n: usize, dim: usize, longest: f32) -> Vec<f32> {
+    let mut random = Random(11);
+    let size = |row: usize| [1.0, 1e-6, 30.0, 0.0, longest][row % 5];
+    (0..n * dim).map(|at| size(at / dim) * random.number()).collect()
+}
+
+/// The engine's scores.
+pub fn scores(model: &Inference, x: &[f32]) -> Scores {
+    let map = model.lift.build(true).unwrap();
+    model.scores(map.as_ref(), Features::new(x, model.lift.dim).unwrap()).unwrap()
+}
+
+/// Changes a file in 2,000 ways, one after the other, and reads each.
+pub fn mutate(path: &Path, mut read: impl FnMut(&Path)) {
+    let whole = std::fs::read(path).unwrap();
+    let changed = path.with_extension("changed");
+    let mut random = Random(1);
+    for _ in 0..2000 {
+        let mut bytes = whole.clone();
+        for _ in 0..1 + random.below(3) {
+            // Most of what can go wrong is at the beginning.
+            let within = if random.below(2) == 0 { bytes.len().min(600) } else { bytes.len() };
+            let at = random.below(within.max(1));
+            match random.below(5) {
+                0 => bytes.truncate(at),
+                1 => bytes.insert(at.min(bytes.len()), random.next() as u8),
+                2 if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
+                3 if at < bytes.len() => bytes[at] = b"0123456789\"{}[],:\xff"[random.below(18)],
+                _ => drop(bytes.drain(at.min(bytes.len())..(at + random.below(9)).min(bytes.len()))),
+            }
+        }
+        std::fs::write(&changed, &bytes).unwrap();
+        read(&changed);
+    }
+}
