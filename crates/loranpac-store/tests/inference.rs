@@ -72,6 +72,32 @@ fn the_file_is_a_safetensors_file() {
     assert_eq!(weights.data()[4 * 301..][..4], model.weights[(0, 1)].to_le_bytes());
 }
 
+/// A file of version 1, written by hand. It has to be read for ever.
+#[test]
+fn a_file_of_version_one_is_read() {
+    let model = r#"{"lift":{"name":"identity","dim":2,"width":2,"seed":0,"gamma":0.1},"labels":[7,"x"],"temperature":0.5,
+        "exponent":1,"sha256":"DIGEST"}"#;
+    let weights = [1.0f32, -2.0, 0.5, 6.0].map(|v| half::f16::from_f32(v).to_le_bytes()).concat();
+    let digest = "6634918def5e953bc65310d3b3c7d75a183d33f3c0133f6f3fab7a52585aea3a";
+    let texts = serde_json::json!({
+        "__metadata__": {"format": "loranpac-inference", "version": "1", "model": model.replace("DIGEST", digest)},
+        "weights": {"dtype": "F16", "shape": [2, 2], "data_offsets": [0, 8]},
+    });
+    let header = texts.to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("old.safetensors");
+    let size = (header.len() as u64).to_le_bytes();
+    std::fs::write(&path, [&size, header.as_bytes(), &weights].concat()).unwrap();
+    let expected = Inference {
+        lift: LiftRecord { name: "identity".into(), dim: 2, width: 2, seed: 0, gamma: 0.1 },
+        labels: vec![Label::from(7), Label::from("x")],
+        // Stored numbers are 2^1 times the weights.
+        weights: faer::mat![[0.5, 0.25], [-1.0, 3.0]],
+        temperature: Some(0.5),
+    };
+    assert_eq!(Inference::load(&path).unwrap(), expected);
+}
+
 #[test]
 fn a_model_whose_parts_do_not_fit_is_not_written() {
     let fine = || model("relu-random", 24, 301);

@@ -47,7 +47,8 @@ fn case(folder: &Path, name: &str, model: &Inference, options: &OnnxOptions, tol
     serde_json::json!({
         "model": file(".onnx"), "samples": file(".x"), "scores": file(".scores"), "dim": model.lift.dim,
         "labels": model.labels, "lift": model.lift, "temperature": model.temperature,
-        "version": env!("CARGO_PKG_VERSION"), "probabilities": options.probabilities, "tolerance": tolerance,
+        "version": env!("CARGO_PKG_VERSION"), "probabilities": options.probabilities,
+        "half": options.precision == Precision::F16, "tolerance": tolerance,
     })
 }
 

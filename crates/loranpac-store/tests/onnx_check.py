@@ -20,6 +20,12 @@ def check(case):
     path = folder / case["model"]
     onnx.checker.check_model(str(path), full_check=True)
 
+    # What is stored in half precision is cast; nothing else is.
+    graph = onnx.load(str(path), load_external_data=False).graph
+    halves = [tensor.name for tensor in graph.initializer if tensor.data_type == onnx.TensorProto.FLOAT16]
+    casts = [node.input[0] for node in graph.node if node.op_type == "Cast"]
+    assert sorted(halves) == sorted(casts) and bool(halves) == case["half"], (halves, casts)
+
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     (given,) = session.get_inputs()
     assert (given.name, given.type, given.shape) == ("x", "tensor(float)", ["batch", case["dim"]]), given

@@ -6,8 +6,9 @@
 //!
 //! Products are `Gemm` with `transB = 1` rather than `MatMul`: P and W' are then stored row by row as the engine has them
 //! (`E x d` and `c x E`), so that P is written in strips as it is generated and W without a transposed copy. In
-//! onnxruntime 1.31 both take the same time (E = 20,000, d = 384, c = 150, two threads shared with other work, in turns:
-//! 247 against 241 ms at best and 311 against 311 at the median for 256 samples, 1.5 against 2.6 ms for one).
+//! onnxruntime 1.31 the difference is within the noise: 197 against 188 ms at best and 274 against 259 at the median for
+//! 256 samples, 247 against 241 and 311 against 311 in a second series (E = 20,000, d = 384, c = 150, in turns, on two
+//! threads of a busy machine).
 
 use crate::error::Error;
 use crate::inference::Inference;

@@ -69,7 +69,7 @@ pub fn export(model: &Inference, path: &Path, options: &OnnxOptions) -> Result<E
     let encoding = Encoding::of_weights(&model.weights, &model.labels, options.precision)?;
     let graph = graph::build(model, encoding, options.probabilities)?.message(model.lift.dim);
     let tensors = tensor::tensors(model, encoding)?;
-    let head = head(model).map_err(|e| Error::write(path)(e.into()))?;
+    let head = head(model, options.precision).map_err(|e| Error::write(path)(e.into()))?;
     let bytes = tensors.iter().map(|tensor| tensor.bytes).fold(0, u64::saturating_add);
     if bytes > options.embed_limit.min(LARGEST_MODEL) {
         outside(path, head, graph, &tensors)
@@ -148,7 +148,7 @@ fn outside(path: &Path, model: Message, graph: Message, tensors: &[Tensor<'_>]) 
 }
 
 /// `ModelProto` before its graph.
-fn head(model: &Inference) -> Result<Message, serde_json::Error> {
+fn head(model: &Inference, precision: Precision) -> Result<Message, serde_json::Error> {
     let mut texts = vec![
         ("format", FORMAT.to_owned()),
         ("format_version", VERSION.to_string()),
@@ -159,9 +159,13 @@ fn head(model: &Inference) -> Result<Message, serde_json::Error> {
     if let Some(temperature) = model.temperature {
         texts.push(("temperature", serde_json::to_string(&temperature)?));
     }
+    let doc = match precision {
+        Precision::F32 => "All numbers are float32.",
+        Precision::F16 => "Initialisers are float16 and cast to float32 before use; everything else is float32.",
+    };
     let opset = Message::default().bytes(1, "").int(2, 17);
     let head = Message::default().int(1, 8).bytes(2, "loranpac").bytes(3, env!("CARGO_PKG_VERSION"));
-    Ok(head.bytes(8, opset).repeat(14, texts.iter().map(|(key, value)| entry(key, value))))
+    Ok(head.bytes(6, doc).bytes(8, opset).repeat(14, texts.iter().map(|(key, value)| entry(key, value))))
 }
 
 /// A `StringStringEntryProto`.
