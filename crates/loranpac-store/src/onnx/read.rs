@@ -12,6 +12,9 @@ use super::{FORMAT, VERSION};
 use crate::error::Error;
 use crate::lift::LiftRecord;
 
+/// The texts that we know; what others have added is not kept.
+const KEYS: [&str; 6] = ["format", "format_version", "loranpac_version", "lift", "labels", "temperature"];
+
 /// What stands in an exported model's `metadata_props`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OnnxMetadata {
@@ -69,7 +72,7 @@ fn texts(source: BufReader<File>, length: u64) -> io::Result<HashMap<String, Str
         match (field, value) {
             (14, Value::Bytes(length)) => {
                 let (key, value) = entry(&fields.take(length)?)?;
-                if texts.insert(key.clone(), value).is_some() {
+                if KEYS.contains(&key.as_str()) && texts.insert(key.clone(), value).is_some() {
                     return Err(io::Error::new(
                         ErrorKind::InvalidData,
                         format!("it has {key:?} twice in its metadata"),
