@@ -4,10 +4,10 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::{model, mutate, samples, scores};
+use common::{learned, model, mutate, samples, scores};
 use faer::Mat;
 use loranpac::lift::LIFTS;
-use loranpac::{Features, Label};
+use loranpac::{Features, Label, Learner};
 use loranpac_store::{Error, Inference, LiftRecord, Precision};
 use tempfile::TempDir;
 
@@ -28,6 +28,13 @@ fn single_precision_comes_back_to_the_last_bit() {
         let x = samples(400, 24, 1e4);
         assert_eq!(scores(&back, &x), scores(&model, &x), "{}", lift.name);
     }
+}
+
+#[test]
+fn scores_are_those_of_the_learner_to_the_last_bit() {
+    let (mut learner, model) = learned(24, 1001);
+    let x = samples(500, 24, 1e4);
+    assert_eq!(scores(&model, &x), learner.scores(Features::new(&x, 24).unwrap()).unwrap());
 }
 
 /// Measured: 8.2e-4 (sigmoid-random) to 1.5e-3 (rvfl) of the sample's largest score, the worst of 400 samples.

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{model, mutate, samples, scores};
+use common::{learned, model, mutate, samples, scores};
 use loranpac::lift::LIFTS;
 use loranpac_store::onnx::{OnnxMetadata, OnnxOptions, export, read_metadata};
 use loranpac_store::{Error, Inference, Precision};
@@ -82,6 +82,9 @@ fn onnxruntime_gives_the_scores_of_the_engine() {
     let large = model("relu-random", DIM, 20_000);
     cases.push(case(folder, "external", &large, &external(Precision::F32), single));
     cases.push(case(folder, "external-half", &large, &external(Precision::F16), rounded));
+    let (_, learned) = learned(DIM, 2000);
+    cases.push(case(folder, "learned", &learned, &OnnxOptions::default(), single));
+    cases.push(case(folder, "learned-half", &learned, &half(), rounded));
     fs::write(folder.join("cases.json"), serde_json::to_vec(&cases).unwrap()).unwrap();
 
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/onnx_check.py");

@@ -7,7 +7,7 @@ pub mod python;
 use std::path::Path;
 
 use faer::Mat;
-use loranpac::{Features, Label, Scores};
+use loranpac::{Config, Features, Label, Learner, LoRanPac, Scores};
 use loranpac_store::{Inference, LiftRecord};
 
 /// SplitMix64: numbers that are the same everywhere.
@@ -47,6 +47,20 @@ pub fn model(lift: &str, dim: usize, width: usize) -> Inference {
         weights: Mat::from_fn(width, 5, |_, _| 1e-5 * random.number()),
         temperature: Some(0.1),
     }
+}
+
+/// A model that has learned five clusters, and what prediction needs of it.
+pub fn learned(dim: usize, width: usize) -> (LoRanPac, Inference) {
+    let mut inference = model("relu-random", dim, width);
+    let mut learner = LoRanPac::new(inference.lift.build(true).unwrap(), Config::default()).unwrap();
+    let mut random = Random(5);
+    for label in &inference.labels {
+        let centre: Vec<f32> = (0..dim).map(|_| random.number()).collect();
+        let x: Vec<f32> = (0..40 * dim).map(|at| centre[at % dim] + 0.5 * random.number()).collect();
+        learner.learn(Features::new(&x, dim).unwrap(), &vec![label.clone(); 40]).unwrap();
+    }
+    inference.weights = learner.weights().unwrap().to_owned();
+    (learner, inference)
 }
 
 /// Samples of different lengths, among them zero and `longest`.
