@@ -4,19 +4,25 @@
 //! (`docs/format.md` has every detail). [`Model`] opens it, changes it in memory and commits the change as a whole: a
 //! power cut, a full disk or a killed process leaves the model as it was or as it is to be, and nothing in between.
 
+mod beside;
 mod commit;
 pub mod disk;
 mod encoder;
 pub mod error;
+pub mod inference;
 pub mod lift;
 mod load;
 pub mod manifest;
 mod model;
+pub mod onnx;
+mod precision;
 mod segment;
 
 pub use encoder::Encoder;
 pub use error::Error;
+pub use inference::Inference;
 pub use lift::LiftRecord;
 pub use manifest::Manifest;
 pub use model::{Model, Notes, Settings, Verified};
+pub use precision::Precision;
 pub use segment::FileEntry;

@@ -1,0 +1,259 @@
+//! What prediction needs, in a file of its own.
+//!
+//! A safetensors file with one tensor, `weights` (`c x E`, F32 or F16), and in its `__metadata__` the texts `format`,
+//! `version` and `model`. The last is JSON: lift, labels, temperature, digest of the weights, and the k of the power of
+//! two `2^k` by which weights in half precision are multiplied. P is not in it: the lift's seed is.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{BufReader, Read, Write};
+use std::path::Path;
+
+use faer::linalg::matmul::matmul;
+use faer::prelude::Reborrow;
+use faer::{Accum, Mat, MatMut, Par};
+use loranpac::lift::FeatureMap;
+use loranpac::{Features, Label, learner::Scores};
+use safetensors::Dtype;
+use safetensors::tensor::Metadata;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::beside::Beside;
+use crate::error::Error;
+use crate::lift::{LiftRecord, hex};
+use crate::precision::{Encoding, LARGEST_EXPONENT, Precision};
+
+/// What the file says it is.
+pub const FORMAT: &str = "loranpac-inference";
+/// The version that is written and read.
+pub const VERSION: u32 = 1;
+
+/// Samples that are lifted at a time, as in the engine: the scores are then the same to the last bit.
+const CHUNK: usize = 384;
+/// Features of a sample; no encoder comes near, and a damaged file should not ask for more.
+const LARGEST_DIM: usize = 1 << 24;
+
+/// Everything that prediction needs, and nothing else.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Inference {
+    /// The feature map.
+    pub lift: LiftRecord,
+    /// The classes by index.
+    pub labels: Vec<Label>,
+    /// W, transposed: E x c.
+    pub weights: Mat<f32>,
+    /// Softmax temperature, if one was fitted on held-out data.
+    pub temperature: Option<f64>,
+}
+
+/// The text `model` of the file's metadata.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Record {
+    lift: LiftRecord,
+    labels: Vec<Label>,
+    temperature: Option<f64>,
+    exponent: i32,
+    sha256: String,
+}
+
+impl Inference {
+    /// Writes the model, all or nothing. Half precision halves the file and refuses weights beyond 65504.
+    pub fn save(&self, path: &Path, precision: Precision) -> Result<(), Error> {
+        self.check()?;
+        let encoding = Encoding::of_weights(&self.weights, &self.labels, precision)?;
+        let columns = 0..self.weights.ncols();
+        let (mut hash, mut bytes) = (Sha256::new(), Vec::new());
+        // The digest stands before the weights, so they are converted twice rather than held twice.
+        for j in columns.clone() {
+            encoding.encode(self.weights.col_as_slice(j), &mut bytes);
+            hash.update(&bytes);
+        }
+        let header = self.header(encoding, hex(&hash.finalize())).map_err(|e| Error::write(path)(e.into()))?;
+        let mut file = Beside::create(path)?;
+        file.write_all(&header).map_err(Error::write(path))?;
+        for j in columns {
+            encoding.encode(self.weights.col_as_slice(j), &mut bytes);
+            file.write_all(&bytes).map_err(Error::write(path))?;
+        }
+        file.replace()
+    }
+
+    /// Reads a model back and checks all of it. The sizes in the header are compared with the file's length before
+    /// anything of these sizes is allocated.
+    pub fn load(path: &Path) -> Result<Inference, Error> {
+        let damaged = |reason: &dyn ToString| Error::damaged(path, reason.to_string());
+        let file = File::open(path).map_err(Error::read(path))?;
+        let length = file.metadata().map_err(Error::read(path))?.len();
+        let mut file = BufReader::with_capacity(1 << 18, file);
+        let metadata = read_header(&mut file, length, path)?;
+        let record = read_record(&metadata, path)?;
+        let tensor = match (metadata.info("weights"), metadata.offset_keys().len()) {
+            (Some(tensor), 1) => tensor,
+            _ => return Err(damaged(&"it should hold one tensor, weights")),
+        };
+        let precision = match tensor.dtype {
+            Dtype::F32 => Precision::F32,
+            Dtype::F16 => Precision::F16,
+            other => return Err(damaged(&format!("its weights are {other:?}, not F32 or F16"))),
+        };
+        let largest = if precision == Precision::F16 { LARGEST_EXPONENT } else { 0 };
+        if !(0..=largest).contains(&record.exponent) {
+            return Err(damaged(&format!("its exponent is {}, not from 0 to {largest}", record.exponent)));
+        }
+        let Record { lift, labels, temperature, exponent, sha256 } = record;
+        let &[classes, width] = tensor.shape.as_slice() else {
+            return Err(damaged(&format!("its weights have {} axes instead of 2", tensor.shape.len())));
+        };
+        check_parts(&lift, &labels, temperature, (width, classes)).map_err(|reason| damaged(&reason))?;
+
+        let mut model = Inference { lift, labels, weights: Mat::zeros(width, classes), temperature };
+        let (mut hash, mut bytes) = (Sha256::new(), vec![0; width * precision.bytes()]);
+        for j in 0..classes {
+            file.read_exact(&mut bytes).map_err(Error::read(path))?;
+            hash.update(&bytes);
+            Encoding { precision, exponent }.decode(&bytes, model.weights.col_as_slice_mut(j));
+        }
+        let found = hex(&hash.finalize());
+        if found != sha256 {
+            return Err(Error::Digest { path: path.to_owned(), expected: sha256, found });
+        }
+        check_values(&model.weights, &model.labels).map_err(|reason| damaged(&reason))?;
+        Ok(model)
+    }
+
+    /// One score per sample and class, with the map that [`LiftRecord::build`] makes; on the rayon pool of the caller.
+    pub fn scores(&self, map: &dyn FeatureMap, x: Features<'_>) -> Result<Scores, Error> {
+        let LiftRecord { name, dim, width, .. } = &self.lift;
+        if (map.name(), map.dim(), map.width()) != (name, *dim, *width) {
+            let (other, d, e) = (map.name(), map.dim(), map.width());
+            let reason =
+                format!("the model's lift is {name} from {dim} to {width} features, not {other} from {d} to {e}");
+            return Err(Error::Refused(reason));
+        }
+        x.validate(*dim)?;
+        let classes = self.weights.ncols();
+        let mut values = Vec::with_capacity(x.len() * classes);
+        let mut work = vec![0.0; width * CHUNK.min(x.len())];
+        for part in x.chunks(CHUNK) {
+            let n = part.len();
+            let mut h = MatMut::from_column_major_slice_mut(&mut work[..width * n], *width, n);
+            map.lift(part.as_matrix(), h.as_mut());
+            let mut scores = Mat::<f32>::zeros(n, classes);
+            matmul(&mut scores, Accum::Replace, h.rb().transpose(), &self.weights, 1.0, Par::rayon(0));
+            (0..n).for_each(|i| values.extend((0..classes).map(|j| scores[(i, j)])));
+        }
+        Ok(Scores::new(values, classes))
+    }
+
+    /// Whether the parts fit together.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        check_parts(&self.lift, &self.labels, self.temperature, (self.weights.nrows(), self.weights.ncols()))
+            .and_then(|()| check_values(&self.weights, &self.labels))
+            .map_err(|reason| Error::Refused(format!("the model cannot be written: {reason}")))
+    }
+
+    /// Length and JSON, padded so that the weights begin at a multiple of 8.
+    fn header(&self, encoding: Encoding, sha256: String) -> Result<Vec<u8>, serde_json::Error> {
+        let Inference { lift, labels, weights, temperature } = self;
+        let record = Record {
+            lift: lift.clone(),
+            labels: labels.clone(),
+            temperature: *temperature,
+            exponent: encoding.exponent,
+            sha256,
+        };
+        let (dtype, size) = match encoding.precision {
+            Precision::F32 => ("F32", 4),
+            Precision::F16 => ("F16", 2),
+        };
+        let end = weights.nrows() * weights.ncols() * size;
+        // The maps of `json!` are ordered, so that the same model always gives the same bytes.
+        let header = serde_json::json!({
+            "__metadata__": {
+                "format": FORMAT, "version": VERSION.to_string(), "model": serde_json::to_string(&record)?,
+            },
+            "weights": {"dtype": dtype, "shape": [weights.ncols(), weights.nrows()], "data_offsets": [0, end]},
+        });
+        let mut text = serde_json::to_vec(&header)?;
+        text.resize(text.len().next_multiple_of(8), b' ');
+        Ok([&(text.len() as u64).to_le_bytes(), text.as_slice()].concat())
+    }
+}
+
+/// The safetensors header; it accounts for every byte of the file.
+fn read_header(file: &mut impl Read, length: u64, path: &Path) -> Result<Metadata, Error> {
+    let mut size = [0; 8];
+    if length < 8 {
+        return Err(Error::damaged(path, format!("it has {length} bytes")));
+    }
+    file.read_exact(&mut size).map_err(Error::read(path))?;
+    let size = u64::from_le_bytes(size);
+    if size > length - 8 {
+        return Err(Error::damaged(path, format!("its header should have {size} bytes, the file has {length}")));
+    }
+    let mut header = vec![0; size as usize];
+    file.read_exact(&mut header).map_err(Error::read(path))?;
+    let metadata: Metadata = serde_json::from_slice(&header).map_err(|e| Error::damaged(path, e))?;
+    let data = metadata.data_len() as u64;
+    if data != length - 8 - size {
+        let reason = format!("its weights should have {data} bytes, but {} are there", length - 8 - size);
+        return Err(Error::damaged(path, reason));
+    }
+    Ok(metadata)
+}
+
+/// Format, version, and the model's text, in this order: a newer version may have another text.
+fn read_record(metadata: &Metadata, path: &Path) -> Result<Record, Error> {
+    let text = |key: &str| metadata.metadata().as_ref().and_then(|texts| texts.get(key)).map(String::as_str);
+    let format = text("format").unwrap_or_default();
+    if format != FORMAT {
+        let found = format!("its metadata says {format:?}");
+        return Err(Error::Format { path: path.to_owned(), expected: FORMAT, found });
+    }
+    let version = text("version").unwrap_or_default();
+    if version != VERSION.to_string() {
+        return Err(Error::Version { path: path.to_owned(), found: version.to_owned(), known: VERSION });
+    }
+    serde_json::from_str(text("model").unwrap_or_default())
+        .map_err(|e| Error::damaged(path, format!("its metadata cannot be read: {e}")))
+}
+
+/// Whether lift, labels and temperature are possible and fit weights of E x c.
+fn check_parts(
+    lift: &LiftRecord,
+    labels: &[Label],
+    temperature: Option<f64>,
+    (width, classes): (usize, usize),
+) -> Result<(), String> {
+    if lift.dim > LARGEST_DIM {
+        return Err(format!("{} features per sample are too many", lift.dim));
+    }
+    let map = lift.build(false).map_err(|e| e.to_string())?;
+    if map.width() != lift.width || lift.width != width {
+        let made = map.width();
+        return Err(format!("its lift says E = {}, makes {made} features, and its weights have {width}", lift.width));
+    }
+    if classes == 0 || labels.len() != classes {
+        return Err(format!("it has {} labels for {classes} classes", labels.len()));
+    }
+    let mut seen = HashSet::new();
+    if let Some(twice) = labels.iter().find(|label| !seen.insert(*label)) {
+        return Err(format!("it has two classes {twice}"));
+    }
+    match temperature {
+        Some(t) if !(t.is_finite() && t > 0.0) => Err(format!("its temperature is {t}, which should be above 0")),
+        _ => Ok(()),
+    }
+}
+
+/// Whether all weights are numbers.
+fn check_values(weights: &Mat<f32>, labels: &[Label]) -> Result<(), String> {
+    for (j, label) in labels.iter().enumerate() {
+        if let Some(bad) = weights.col_as_slice(j).iter().find(|v| !v.is_finite()) {
+            return Err(format!("class {label} has the weight {bad}"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! Numbers as bytes, little-endian: single precision as it is, half precision after a power of two.
+//!
+//! Weights of a least-squares classifier on E features are about `1 / (|h| sqrt(E))`: 1e-6 is usual, where half precision
+//! (whose normal numbers end at 6e-5) keeps two or three bits. They are therefore stored as `2^k w`, with k written down
+//! beside them. A power of two loses nothing.
+
+use faer::Mat;
+use half::f16;
+use loranpac::Label;
+
+use crate::error::Error;
+
+/// The largest k: `2^-k` and what it is multiplied with stay normal numbers.
+pub(crate) const LARGEST_EXPONENT: i32 = 100;
+
+/// How the numbers of a file are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// Single precision: exact.
+    #[default]
+    F32,
+    /// Half precision: half the size, eleven bits.
+    F16,
+}
+
+impl Precision {
+    /// Bytes of one number.
+    pub fn bytes(self) -> usize {
+        match self {
+            Precision::F32 => 4,
+            Precision::F16 => 2,
+        }
+    }
+}
+
+/// A precision, and the k of the power of two `2^k` by which numbers are multiplied before they are stored.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Encoding {
+    pub precision: Precision,
+    pub exponent: i32,
+}
+
+impl Encoding {
+    /// Without a power of two.
+    pub fn plain(precision: Precision) -> Self {
+        Encoding { precision, exponent: 0 }
+    }
+
+    /// For weights E x c: the largest is brought up to between 2^14 and 2^15, and one beyond 65504 is refused.
+    pub fn of_weights(weights: &Mat<f32>, labels: &[Label], precision: Precision) -> Result<Self, Error> {
+        if precision == Precision::F32 {
+            return Ok(Encoding::plain(precision));
+        }
+        let mut largest = 0.0f32;
+        for (class, label) in labels.iter().enumerate() {
+            let column = weights.col_as_slice(class);
+            let value = column.iter().copied().fold(0.0f32, |most, v| if v.abs() > most.abs() { v } else { most });
+            if value.abs() > f16::MAX.to_f32() {
+                return Err(Error::HalfRange { class: label.to_string(), value });
+            }
+            largest = largest.max(value.abs());
+        }
+        let mut exponent = 0;
+        while largest > 0.0 && largest < 16384.0 && exponent < LARGEST_EXPONENT {
+            largest *= 2.0;
+            exponent += 1;
+        }
+        Ok(Encoding { precision, exponent })
+    }
+
+    /// `2^-k`: stored numbers times this are the numbers themselves.
+    pub fn unit(self) -> f32 {
+        2.0f32.powi(-self.exponent)
+    }
+
+    /// The bytes of some numbers, instead of what `bytes` holds.
+    pub fn encode(self, values: &[f32], bytes: &mut Vec<u8>) {
+        bytes.clear();
+        let factor = 2.0f32.powi(self.exponent);
+        match self.precision {
+            Precision::F32 => values.iter().for_each(|v| bytes.extend((factor * v).to_le_bytes())),
+            Precision::F16 => values.iter().for_each(|v| bytes.extend(f16::from_f32(factor * v).to_le_bytes())),
+        }
+    }
+
+    /// The numbers of some bytes, as many as fit.
+    pub fn decode(self, bytes: &[u8], values: &mut [f32]) {
+        let unit = self.unit();
+        match self.precision {
+            Precision::F32 => {
+                let numbers = bytes.as_chunks::<4>().0;
+                values.iter_mut().zip(numbers).for_each(|(v, b)| *v = unit * f32::from_le_bytes(*b));
+            }
+            Precision::F16 => {
+                let numbers = bytes.as_chunks::<2>().0;
+                values.iter_mut().zip(numbers).for_each(|(v, b)| *v = unit * f16::from_le_bytes(*b).to_f32());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_weights_keep_eleven_bits_in_half_precision() {
+        for size in [1e-30f32, 1e-7, 1e-3, 1.0, 6e4] {
+            let weights = Mat::from_fn(50, 1, |i, _| size * (1.0 - i as f32 / 60.0));
+            let encoding = Encoding::of_weights(&weights, &[Label::from(0)], Precision::F16).unwrap();
+            let (mut bytes, mut back) = (Vec::new(), vec![0.0; 50]);
+            encoding.encode(weights.col_as_slice(0), &mut bytes);
+            encoding.decode(&bytes, &mut back);
+            for (back, weight) in back.iter().zip(weights.col_as_slice(0)) {
+                assert!((back - weight).abs() <= weight.abs() / 2048.0, "{weight} became {back}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_weight_beyond_half_precision_is_refused_by_its_class() {
+        let weights = Mat::from_fn(3, 2, |i, j| if (i, j) == (1, 1) { -65505.0 } else { 1.0 });
+        let refused = Encoding::of_weights(&weights, &[Label::from(0), Label::from("owl")], Precision::F16);
+        let message = refused.unwrap_err().to_string();
+        assert!(message.contains("owl") && message.contains("-65505"), "{message}");
+    }
+
+    #[test]
+    fn zeros_stay_zeros() {
+        let weights = Mat::<f32>::zeros(3, 1);
+        let encoding = Encoding::of_weights(&weights, &[Label::from(0)], Precision::F16).unwrap();
+        assert_eq!(encoding.exponent, 0);
+    }
+}
