@@ -55,6 +55,74 @@ pub enum Error {
         /// What is there.
         found: String,
     },
+    /// Samples in a file whose name does not tell the format, or in a format that is not known.
+    #[error("{path}: the format {format:?} is not one of {known}; name one of them", path = path.display())]
+    UnknownSamples {
+        /// The file.
+        path: PathBuf,
+        /// The ending of its name, or the format that was asked for.
+        format: String,
+        /// The formats that this program reads.
+        known: String,
+    },
+    /// A format that needs more than one look at the file.
+    #[error("{path}: {format} cannot be read from a pipe; give a file, or send csv, tsv, jsonl or npy", path = path.display())]
+    NotStreamed {
+        /// What was to be read.
+        path: PathBuf,
+        /// The format.
+        format: &'static str,
+    },
+    /// A column, or a key, is not there.
+    #[error("{path}: there is no {what} {column}; it has {found}", path = path.display())]
+    MissingColumn {
+        /// The file.
+        path: PathBuf,
+        /// What it would be: a label column, a feature column.
+        what: &'static str,
+        /// What was looked for.
+        column: String,
+        /// What is there.
+        found: String,
+    },
+    /// Several columns could be the one that is needed.
+    #[error("{path}: {found} could each be the {what}; name one of them", path = path.display())]
+    Ambiguous {
+        /// The file.
+        path: PathBuf,
+        /// What is needed.
+        what: &'static str,
+        /// The columns.
+        found: String,
+    },
+    /// A column cannot be used.
+    #[error("{path}: column {column}: {reason}", path = path.display())]
+    Column {
+        /// The file.
+        path: PathBuf,
+        /// Its name.
+        column: String,
+        /// Why.
+        reason: String,
+    },
+    /// A line of a text file cannot be used.
+    #[error("{path}: line {line}: {problem}", path = path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        problem: LineProblem,
+    },
+    /// A feature cannot be used.
+    #[error("{path}: {source}", path = path.display())]
+    Feature {
+        /// The file.
+        path: PathBuf,
+        /// Which, by row and column from 0, and why.
+        source: loranpac::Error,
+    },
     /// A recipe, or another program's configuration, that cannot be followed.
     #[error("{name}: {message}")]
     Recipe {
@@ -129,4 +197,54 @@ pub enum ArrayProblem {
         /// Why.
         reason: String,
     },
+}
+
+/// What can be wrong with a line of a text file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LineProblem {
+    /// More or fewer cells than in the first line.
+    #[error("has {found} cells, but the first line has {expected}")]
+    Cells {
+        /// Cells of this line.
+        found: usize,
+        /// Cells of the first line.
+        expected: usize,
+    },
+    /// More or fewer features than in the first sample.
+    #[error("has {found} features, but the first sample has {expected}")]
+    Features {
+        /// Features of this sample.
+        found: usize,
+        /// Features of the first sample.
+        expected: usize,
+    },
+    /// A feature is no number.
+    #[error("column {column}: {cell:?} is not a number{hint}")]
+    NotANumber {
+        /// Name or number of the column.
+        column: String,
+        /// What is there instead, or its beginning.
+        cell: String,
+        /// What may be the reason.
+        hint: &'static str,
+    },
+    /// A label is not there.
+    #[error("column {column}: the label is empty")]
+    EmptyLabel {
+        /// Name or number of the column.
+        column: String,
+    },
+    /// A column has no name.
+    #[error("column {number} of the header has no name; pandas writes its index so: leave it out with index=False")]
+    NoName {
+        /// Its number, from 1.
+        number: usize,
+    },
+    /// Not text.
+    #[error("is not text in UTF-8")]
+    NotText,
+    /// Not an object, or not as the first one was.
+    #[error("{0}")]
+    Json(String),
 }

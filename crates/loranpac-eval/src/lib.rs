@@ -17,6 +17,7 @@ pub mod plan;
 pub mod recipe;
 pub mod report;
 pub mod run;
+pub mod samples;
 pub mod spec;
 pub mod stability;
 pub mod stream;

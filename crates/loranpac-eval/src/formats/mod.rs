@@ -1,17 +1,31 @@
-//! File formats. Each is one file with one reader, and one line in [`open`].
+//! File formats. Each is one file with one reader, and one line in [`open`] (data sets, whole) or `open_samples`
+//! (samples, some at a time).
 
+mod container;
+mod csv;
+mod element;
+mod jsonl;
 mod npy;
 mod npz;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod safetensors;
+mod source;
+mod stream;
+mod text;
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::Path;
 
 use loranpac::Label;
 
 use crate::error::{ArrayProblem, Error};
+use crate::samples::{Format, Options, Rows};
 
 pub use npy::read_file as read_npy;
+pub(crate) use source::Shared;
+pub use source::Source;
 
 /// An array as it was read, in C order.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,6 +60,52 @@ pub fn open(path: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Arrays, Error>
         Some("safetensors") => safetensors::read(path, wanted),
         _ => Err(Error::UnknownFormat { path: path.to_owned() }),
     }
+}
+
+/// Opens samples of a file that can be read at any place.
+pub(crate) fn open_samples(
+    path: &Path,
+    shared: Shared,
+    format: Format,
+    options: &Options,
+) -> Result<Box<dyn Rows>, Error> {
+    match format {
+        Format::Npz => Ok(Box::new(container::choose(path, npz::Npz::open(path, &shared)?, options)?)),
+        Format::Safetensors => {
+            Ok(Box::new(container::choose(path, safetensors::Tensors::open(path, &shared)?, options)?))
+        }
+        #[cfg(feature = "parquet")]
+        Format::Parquet => Ok(Box::new(parquet::Parquet::open(path, shared, options)?)),
+        _ => open_stream(path, Box::new(shared.whole()), Some(shared.length()), format, options),
+    }
+}
+
+/// Opens samples that come one after the other, as from standard input; `length` is the number of bytes, if it is known.
+pub(crate) fn open_stream(
+    path: &Path,
+    source: Box<dyn Read + Send>,
+    length: Option<u64>,
+    format: Format,
+    options: &Options,
+) -> Result<Box<dyn Rows>, Error> {
+    match format {
+        Format::Npy => {
+            let x = stream::Stream::npy(source, length.unwrap_or(u64::MAX));
+            let refuse = |problem| Error::Array { path: path.to_owned(), array: "x".to_owned(), problem };
+            Ok(Box::new(container::Pair::new(path, ("x".to_owned(), x.map_err(refuse)?), None)?))
+        }
+        Format::Csv => Ok(Box::new(csv::Csv::open(path, source, None, options)?)),
+        Format::Tsv => Ok(Box::new(csv::Csv::open(path, source, Some(b'\t'), options)?)),
+        Format::Jsonl => Ok(Box::new(jsonl::Jsonl::open(path, source, options)?)),
+        Format::Npz | Format::Safetensors | Format::Parquet => {
+            Err(Error::NotStreamed { path: path.to_owned(), format: format.name() })
+        }
+    }
+}
+
+/// Opens samples in a folder of `.npy` files.
+pub(crate) fn open_folder(path: &Path, options: &Options) -> Result<Box<dyn Rows>, Error> {
+    Ok(Box::new(container::choose(path, npy::Folder(path.to_owned()), options)?))
 }
 
 /// Whether a path looks like a feature file, by its name.

@@ -5,10 +5,11 @@
 
 use std::fs::File;
 use std::io::{BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use half::f16;
-
+use super::container::Container;
+use super::element::Kind;
+use super::stream::Stream;
 use super::{Array, Arrays, Elements};
 use crate::error::{ArrayProblem, Error};
 
@@ -40,106 +41,40 @@ pub(super) fn read_folder(folder: &Path, wanted: &dyn Fn(&str) -> bool) -> Resul
     Ok(arrays)
 }
 
+/// The `.npy` files of a folder, as one file with named arrays.
+pub(super) struct Folder(pub PathBuf);
+
+impl Container for Folder {
+    fn names(&self) -> Vec<String> {
+        // A folder that cannot be listed has no arrays; the error says that it was looked for.
+        let paths = self.0.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
+        let arrays = paths.filter(|path| path.extension().is_some_and(|e| e == "npy"));
+        let mut names: Vec<String> =
+            arrays.filter_map(|path| path.file_stem().map(|s| s.to_string_lossy().into_owned())).collect();
+        names.sort();
+        names
+    }
+
+    fn array(&mut self, name: &str) -> Result<Stream, Error> {
+        let path = self.0.join(format!("{name}.npy"));
+        let failed = |source| Error::Read { path: path.clone(), source };
+        let file = File::open(&path).map_err(failed)?;
+        let length = file.metadata().map_err(failed)?.len();
+        Stream::npy(Box::new(BufReader::new(file)), length).map_err(|problem| Error::Array {
+            path: self.0.clone(),
+            array: name.to_owned(),
+            problem,
+        })
+    }
+}
+
 /// Reads an array of which `available` bytes (header included) are said to be there.
 pub(super) fn read(mut source: impl Read, available: u64) -> Result<Array, ArrayProblem> {
     let header = Header::read(&mut source)?;
-    let count = header.shape.iter().try_fold(1u128, |n, &d| n.checked_mul(d as u128)).unwrap_or(u128::MAX);
-    let promised = count.saturating_mul(header.kind.bytes() as u128);
-    let truncated = |found| ArrayProblem::Truncated { shape: header.shape.clone(), promised, found };
-    if promised > available as u128 {
-        return Err(truncated(available));
-    }
-    let mut data = header.kind.empty();
-    let block = (BLOCK / header.kind.bytes()).max(1) * header.kind.bytes();
-    let mut buffer = Vec::new();
-    let mut left = promised as u64;
-    while left > 0 {
-        buffer.clear();
-        let want = left.min(block as u64);
-        let got =
-            (&mut source).take(want).read_to_end(&mut buffer).map_err(|e| ArrayProblem::Damaged(e.to_string()))?;
-        if (got as u64) < want {
-            return Err(truncated(promised as u64 - left + got as u64));
-        }
-        header.kind.convert(&buffer, header.big_endian, &mut data)?;
-        left -= want;
-    }
+    let array = header.read_whole(&mut source, available)?;
     // A zip entry checks its checksum when it is read to its end.
     source.read(&mut [0u8; 1]).map_err(|e| ArrayProblem::Damaged(e.to_string()))?;
-    if header.fortran && header.shape.len() > 1 {
-        data = to_c_order(data, &header.shape)?;
-    }
-    Ok(Array { shape: header.shape, data })
-}
-
-/// What an element is.
-#[derive(Clone, Copy)]
-enum Kind {
-    Float(usize),
-    Signed(usize),
-    Unsigned(usize),
-    /// UTF-32 code points.
-    Unicode(usize),
-    /// Bytes, taken as UTF-8.
-    Bytes(usize),
-}
-
-impl Kind {
-    fn bytes(self) -> usize {
-        match self {
-            Kind::Float(n) | Kind::Signed(n) | Kind::Unsigned(n) | Kind::Bytes(n) => n.max(1),
-            Kind::Unicode(n) => (4 * n).max(1),
-        }
-    }
-
-    fn empty(self) -> Elements {
-        match self {
-            Kind::Float(_) => Elements::Float(Vec::new()),
-            Kind::Signed(_) | Kind::Unsigned(_) => Elements::Integer(Vec::new()),
-            Kind::Unicode(_) | Kind::Bytes(_) => Elements::Text(Vec::new()),
-        }
-    }
-
-    /// Appends the elements in `raw`, a whole number of them.
-    fn convert(self, raw: &[u8], big: bool, data: &mut Elements) -> Result<(), ArrayProblem> {
-        let items = raw.chunks_exact(self.bytes());
-        match (self, data) {
-            (Kind::Float(2), Elements::Float(out)) => {
-                out.extend(items.map(|b| f16::from_bits(number(b, big) as u16).to_f32()))
-            }
-            (Kind::Float(4), Elements::Float(out)) => out.extend(items.map(|b| f32::from_bits(number(b, big) as u32))),
-            (Kind::Float(_), Elements::Float(out)) => out.extend(items.map(|b| f64::from_bits(number(b, big)) as f32)),
-            (Kind::Signed(n), Elements::Integer(out)) => {
-                let spare = 64 - 8 * n as u32;
-                out.extend(items.map(|b| ((number(b, big) << spare) as i64) >> spare))
-            }
-            (Kind::Unsigned(_), Elements::Integer(out)) => {
-                for b in items {
-                    let value = number(b, big);
-                    out.push(i64::try_from(value).map_err(|_| ArrayProblem::Label {
-                        row: out.len(),
-                        reason: format!("{value} does not fit into 64 bits with a sign"),
-                    })?);
-                }
-            }
-            (Kind::Unicode(_), Elements::Text(out)) => out.extend(items.map(|b| {
-                let points = b.chunks_exact(4).map(|p| number(p, big) as u32).take_while(|&p| p != 0);
-                points.map(|p| char::from_u32(p).unwrap_or(char::REPLACEMENT_CHARACTER)).collect::<String>()
-            })),
-            (Kind::Bytes(_), Elements::Text(out)) => out.extend(items.map(|b| {
-                let end = b.iter().rposition(|&c| c != 0).map_or(0, |last| last + 1);
-                String::from_utf8_lossy(&b[..end]).into_owned()
-            })),
-            _ => unreachable!("the container was made by Kind::empty"),
-        }
-        Ok(())
-    }
-}
-
-/// Up to eight bytes as a number.
-fn number(bytes: &[u8], big: bool) -> u64 {
-    let add = |value: u64, byte: &u8| value << 8 | *byte as u64;
-    if big { bytes.iter().fold(0, add) } else { bytes.iter().rev().fold(0, add) }
+    Ok(array)
 }
 
 /// Rearranges two-dimensional Fortran order.
@@ -157,15 +92,52 @@ fn to_c_order(data: Elements, shape: &[usize]) -> Result<Elements, ArrayProblem>
     })
 }
 
-struct Header {
-    kind: Kind,
-    big_endian: bool,
-    fortran: bool,
-    shape: Vec<usize>,
+/// What stands before the elements.
+pub(super) struct Header {
+    pub kind: Kind,
+    pub big_endian: bool,
+    pub fortran: bool,
+    pub shape: Vec<usize>,
 }
 
 impl Header {
-    fn read(source: &mut impl Read) -> Result<Header, ArrayProblem> {
+    /// Bytes of all elements. Refused if there are more than `available`.
+    pub fn promised(&self, available: u64) -> Result<u64, ArrayProblem> {
+        let count = self.shape.iter().try_fold(1u128, |n, &d| n.checked_mul(d as u128)).unwrap_or(u128::MAX);
+        let promised = count.saturating_mul(self.kind.bytes() as u128);
+        let truncated = || ArrayProblem::Truncated { shape: self.shape.clone(), promised, found: available };
+        u64::try_from(promised).ok().filter(|&bytes| bytes <= available).ok_or_else(truncated)
+    }
+
+    /// Reads all elements, into C order.
+    pub fn read_whole(self, source: &mut impl Read, available: u64) -> Result<Array, ArrayProblem> {
+        let promised = self.promised(available)?;
+        let mut data = self.kind.empty();
+        let block = (BLOCK / self.kind.bytes()).max(1) * self.kind.bytes();
+        let mut buffer = Vec::new();
+        let mut left = promised;
+        while left > 0 {
+            buffer.clear();
+            let want = left.min(block as u64);
+            let got = source
+                .by_ref()
+                .take(want)
+                .read_to_end(&mut buffer)
+                .map_err(|e| ArrayProblem::Damaged(e.to_string()))?;
+            if (got as u64) < want {
+                let found = promised - left + got as u64;
+                return Err(ArrayProblem::Truncated { shape: self.shape, promised: promised.into(), found });
+            }
+            self.kind.convert(&buffer, self.big_endian, &mut data)?;
+            left -= want;
+        }
+        if self.fortran && self.shape.len() > 1 {
+            data = to_c_order(data, &self.shape)?;
+        }
+        Ok(Array { shape: self.shape, data })
+    }
+
+    pub fn read(source: &mut impl Read) -> Result<Header, ArrayProblem> {
         let mut start = [0u8; 8];
         let ended = |_| ArrayProblem::NotNpy("it ends inside the header".to_owned());
         source.read_exact(&mut start).map_err(|_| ArrayProblem::NotNpy("it is shorter than a header".to_owned()))?;

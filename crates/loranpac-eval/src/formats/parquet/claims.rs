@@ -1,0 +1,146 @@
+//! What a Parquet file claims about itself, held against what it is, before memory is asked for.
+
+use parquet::basic::{Compression, Type};
+use parquet::file::metadata::ColumnChunkMetaData;
+
+use super::super::source::Shared;
+use super::thrift::{Met, Stopped, walk};
+
+/// No compression expands by more: it is deflate's bound, and above those of snappy (22) and LZ4 (255).
+const LARGEST_EXPANSION: u64 = 1_032;
+/// Groups of columns inside each other; a column of lists needs three.
+const DEEPEST_SCHEMA: usize = 16;
+/// Headers of pages are short, except for those with long texts in their statistics.
+const HEADERS: [u64; 2] = [1 << 10, 1 << 20];
+
+/// Refuses a footer whose columns would not fit into it, or lie too deep in each other.
+pub(super) fn check_footer(shared: &Shared) -> Result<(), String> {
+    let failed = |e: std::io::Error| e.to_string();
+    let end = shared.length().checked_sub(8).ok_or("it is shorter than a footer")?;
+    let tail = shared.copy(end, 8).map_err(failed)?;
+    let Some((length, magic)) = tail.split_first_chunk::<4>() else {
+        return Err("it is shorter than a footer".to_owned());
+    };
+    if magic != b"PAR1" {
+        return Err("it does not end with the letters PAR1".to_owned());
+    }
+    let length = u64::from(u32::from_le_bytes(*length));
+    let start = end.checked_sub(length).ok_or("its footer is longer than the file")?;
+    let footer = shared.copy(start, length).map_err(failed)?;
+    // Columns still to come, of each group that is open.
+    let mut open: Vec<i64> = Vec::new();
+    let total = footer.len() as i64;
+    let visited = walk(&footer, &mut |path, met| match (path, met) {
+        ([2], Met::Item) => {
+            while open.last() == Some(&0) {
+                open.pop();
+            }
+            if let Some(left) = open.last_mut() {
+                *left -= 1;
+            }
+            Ok(())
+        }
+        ([2, 5], Met::Number(children)) if children < 0 || children > total => Err("a group of columns is too large"),
+        ([2, 5], Met::Number(_)) if open.len() >= DEEPEST_SCHEMA => Err("columns lie too deep in each other"),
+        ([2, 5], Met::Number(children)) => {
+            open.push(children);
+            Ok(())
+        }
+        _ => Ok(()),
+    });
+    visited.map(|_| ()).map_err(|stopped| format!("its footer: {}", reason(stopped)))
+}
+
+/// Refuses a column of a row group whose pages claim more than they can hold. `nested` is a column of lists, of which
+/// a row may run through a whole page.
+pub(super) fn check_pages(shared: &Shared, column: &ColumnChunkMetaData, nested: bool) -> Result<(), String> {
+    let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
+    let place = |number: i64| u64::try_from(number).map_err(|_| "it lies before the beginning of the file".to_owned());
+    let (mut at, length) = (place(start)?, place(column.compressed_size())?);
+    let end = at.checked_add(length).filter(|&end| end <= shared.length());
+    let end = end.ok_or("it is not all there: the file is truncated")?;
+    let mut values = 0u64;
+    while at < end {
+        let (header, size) = page_header(shared, at, end)?;
+        let packed = place(header.packed)?;
+        let unpacked = place(header.unpacked)?;
+        at = at.saturating_add(size).saturating_add(packed);
+        if at > end {
+            return Err("a page is longer than its column: the file is truncated".to_owned());
+        }
+        let most = match column.compression() {
+            Compression::UNCOMPRESSED => packed,
+            _ => packed.saturating_mul(LARGEST_EXPANSION),
+        };
+        if unpacked > most {
+            return Err(format!("a page claims to unpack {packed} bytes into {unpacked}"));
+        }
+        let there = place(header.values)?;
+        let width = match column.column_type() {
+            Type::INT32 | Type::FLOAT | Type::BYTE_ARRAY => 4,
+            Type::INT64 | Type::DOUBLE => 8,
+            Type::FIXED_LEN_BYTE_ARRAY => 2,
+            Type::INT96 | Type::BOOLEAN => 1,
+        };
+        if header.dictionary {
+            if there > unpacked / width {
+                return Err(format!("a dictionary claims {there} values in {unpacked} bytes"));
+            }
+        } else {
+            if nested && there > packed.saturating_mul(LARGEST_EXPANSION) {
+                return Err(format!("a page claims {there} values in {packed} bytes"));
+            }
+            values = values.saturating_add(there);
+        }
+    }
+    if Ok(values) != u64::try_from(column.num_values()) {
+        return Err(format!("its pages have {values} values, but the footer says {}", column.num_values()));
+    }
+    Ok(())
+}
+
+/// What a page says about itself.
+#[derive(Debug, Clone, Copy, Default)]
+struct PageHeader {
+    dictionary: bool,
+    unpacked: i64,
+    packed: i64,
+    values: i64,
+}
+
+/// The header of the page at a place, and its size.
+fn page_header(shared: &Shared, at: u64, end: u64) -> Result<(PageHeader, u64), String> {
+    let mut stopped = Stopped::Ended;
+    for glance in HEADERS {
+        let bytes = shared.copy(at, glance.min(end - at)).map_err(|e| e.to_string())?;
+        let mut header = PageHeader::default();
+        let visited = walk(&bytes, &mut |path, met| {
+            let Met::Number(number) = met else { return Ok(()) };
+            match path {
+                [1] => header.dictionary = number == 2,
+                [2] => header.unpacked = number,
+                [3] => header.packed = number,
+                // A page has one of these: data, a dictionary, or data in the second version.
+                [5 | 7 | 8, 1] => header.values = header.values.max(number),
+                _ => {}
+            }
+            Ok(())
+        });
+        match visited {
+            Ok(size) => return Ok((header, size as u64)),
+            Err(Stopped::Ended) => {}
+            Err(bad) => {
+                stopped = bad;
+                break;
+            }
+        }
+    }
+    Err(format!("the header of a page: {}", reason(stopped)))
+}
+
+fn reason(stopped: Stopped) -> &'static str {
+    match stopped {
+        Stopped::Ended => "it is truncated",
+        Stopped::Bad(reason) => reason,
+    }
+}

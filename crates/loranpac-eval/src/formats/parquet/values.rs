@@ -1,0 +1,161 @@
+//! From the values and levels of Parquet's columns to features and labels.
+
+use half::f16;
+use loranpac::Label;
+use parquet::basic::{LogicalType, Type};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::DataType;
+use parquet::schema::types::ColumnDescriptor;
+
+use super::super::text;
+
+/// Refuses a column that is not one list of numbers per row.
+pub(super) fn check_features(about: &ColumnDescriptor) -> Result<(), String> {
+    if about.max_rep_level() != 1 {
+        return Err("it is not a list of numbers; features need a column of lists".to_owned());
+    }
+    match about.physical_type() {
+        Type::FLOAT | Type::DOUBLE | Type::INT32 | Type::INT64 => Ok(()),
+        Type::FIXED_LEN_BYTE_ARRAY if is_half(about) => Ok(()),
+        other => Err(format!("it has lists of {other}; features need float16, float32, float64 or integers")),
+    }
+}
+
+/// Refuses a column that is not one label per row.
+pub(super) fn check_label(about: &ColumnDescriptor) -> Result<(), String> {
+    if about.max_rep_level() != 0 {
+        return Err("it has lists; labels need one value per row".to_owned());
+    }
+    match about.physical_type() {
+        Type::INT96 | Type::FIXED_LEN_BYTE_ARRAY => {
+            Err("its type is not one for labels; integers and texts are".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Appends rows of features: (number of the first, how many, features of each).
+pub(super) fn read_features(
+    reader: &mut ColumnReader,
+    about: &ColumnDescriptor,
+    (first, rows, dim): (usize, usize, usize),
+    out: &mut Vec<f32>,
+) -> Result<(), String> {
+    let mut levels = Levels::default();
+    match reader {
+        ColumnReader::FloatColumnReader(r) => levels.read(r, rows, |values| out.extend_from_slice(values)),
+        ColumnReader::DoubleColumnReader(r) => {
+            levels.read(r, rows, |values| out.extend(values.iter().map(|&v| v as f32)))
+        }
+        ColumnReader::Int32ColumnReader(r) => {
+            levels.read(r, rows, |values| out.extend(values.iter().map(|&v| v as f32)))
+        }
+        ColumnReader::Int64ColumnReader(r) => {
+            levels.read(r, rows, |values| out.extend(values.iter().map(|&v| v as f32)))
+        }
+        ColumnReader::FixedLenByteArrayColumnReader(r) => levels.read(r, rows, |values| {
+            // The crate has checked that each has two bytes, as the column says.
+            out.extend(values.iter().map(|v| match *v.data() {
+                [low, high] => f16::from_le_bytes([low, high]).to_f32(),
+                _ => f32::NAN,
+            }))
+        }),
+        _ => Err("its type is not one for features".to_owned()),
+    }?;
+    // A row begins where nothing is repeated.
+    let begins = |at: usize| levels.repetition[at] == 0;
+    let count = levels.repetition.len();
+    if let Some(at) = (0..count).find(|&at| levels.definition.get(at).is_some_and(|&d| d < about.max_def_level())) {
+        return Err(format!("row {}: a feature, or the whole list, is missing (null)", first + at / dim));
+    }
+    if let Some(at) = (0..count).find(|&at| begins(at) != (at % dim == 0)) {
+        return Err(format!(
+            "row {}: not {dim} features, as the rows before it have",
+            first + at.saturating_sub(1) / dim
+        ));
+    }
+    if Some(count) != rows.checked_mul(dim) {
+        return Err(format!("row {}: not {dim} features, as the rows before it have", first + count / dim));
+    }
+    Ok(())
+}
+
+/// Appends labels: (number of the first, how many).
+pub(super) fn read_labels(
+    reader: &mut ColumnReader,
+    about: &ColumnDescriptor,
+    (first, rows): (usize, usize),
+    out: &mut Vec<Label>,
+) -> Result<(), String> {
+    let mut levels = Levels::default();
+    let unsigned = matches!(about.logical_type_ref(), Some(LogicalType::Integer(int)) if !int.is_signed);
+    let mut labels: Vec<Result<Label, String>> = Vec::new();
+    match reader {
+        ColumnReader::BoolColumnReader(r) => {
+            levels.read(r, rows, |values| labels.extend(values.iter().map(|&v| Ok(Label::Integer(v.into())))))
+        }
+        ColumnReader::Int32ColumnReader(r) => levels.read(r, rows, |values| {
+            let widen = |v: i32| if unsigned { i64::from(v as u32) } else { v.into() };
+            labels.extend(values.iter().map(|&v| Ok(Label::Integer(widen(v)))))
+        }),
+        ColumnReader::Int64ColumnReader(r) => levels.read(r, rows, |values| {
+            labels.extend(values.iter().map(|&v| match v {
+                v if unsigned && v < 0 => Err(format!("{} does not fit into 64 bits with a sign", v as u64)),
+                v => Ok(Label::Integer(v)),
+            }))
+        }),
+        ColumnReader::FloatColumnReader(r) => {
+            levels.read(r, rows, |values| labels.extend(values.iter().map(|&v| whole(v.into()))))
+        }
+        ColumnReader::DoubleColumnReader(r) => {
+            levels.read(r, rows, |values| labels.extend(values.iter().map(|&v| whole(v))))
+        }
+        ColumnReader::ByteArrayColumnReader(r) => levels.read(r, rows, |values| {
+            let text = |bytes| std::str::from_utf8(bytes).map(Label::from).map_err(|_| "not text in UTF-8".to_owned());
+            labels.extend(values.iter().map(|v| text(v.data())))
+        }),
+        _ => Err("its type is not one for labels".to_owned()),
+    }?;
+    if let Some(at) = levels.definition.iter().position(|&d| d < about.max_def_level()) {
+        return Err(format!("row {}: the label is missing (null)", first + at));
+    }
+    if labels.len() != rows {
+        return Err(format!("row {}: there are no more labels", first + labels.len()));
+    }
+    for (at, label) in labels.into_iter().enumerate() {
+        out.push(label.map_err(|reason| format!("row {}: {reason}", first + at))?);
+    }
+    Ok(())
+}
+
+/// Where rows begin, and what is missing.
+#[derive(Default)]
+struct Levels {
+    definition: Vec<i16>,
+    repetition: Vec<i16>,
+}
+
+impl Levels {
+    /// Reads some rows, and gives their values to `take`.
+    fn read<T: DataType>(
+        &mut self,
+        reader: &mut ColumnReaderImpl<T>,
+        rows: usize,
+        take: impl FnOnce(&[T::T]),
+    ) -> Result<(), String> {
+        let mut values = Vec::new();
+        reader
+            .read_records(rows, Some(&mut self.definition), Some(&mut self.repetition), &mut values)
+            .map_err(|e| e.to_string())?;
+        take(&values);
+        Ok(())
+    }
+}
+
+fn is_half(about: &ColumnDescriptor) -> bool {
+    about.type_length() == 2 && matches!(about.logical_type_ref(), Some(LogicalType::Float16))
+}
+
+fn whole(value: f64) -> Result<Label, String> {
+    text::whole(value).ok_or_else(|| format!("the label {value} is not a whole number"))
+}
