@@ -40,6 +40,36 @@ impl Drop for Bar {
     }
 }
 
+/// Shows how many samples of a file have been dealt with.
+pub struct Count(ProgressBar);
+
+impl Count {
+    pub fn new(name: &str, total: Option<u64>, quiet: bool) -> Count {
+        let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let bar = ProgressBar::with_draw_target(total, target);
+        let template = match total {
+            Some(_) => "{prefix} {bar:30} {percent:>3}%  {human_pos} samples  {elapsed}, ETA {eta}",
+            None => "{prefix} {spinner} {human_pos} samples  {elapsed}",
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.set_prefix(name.to_owned());
+        bar.enable_steady_tick(Duration::from_millis(250));
+        Count(bar)
+    }
+
+    pub fn add(&self, samples: u64) {
+        self.0.inc(samples);
+    }
+}
+
+impl Drop for Count {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
 /// Shows how far a sweep is: runs done, what is running, and an ETA for all of it. Notes and finished runs are printed on
 /// standard error, a line each, whether it is a terminal or not.
 pub struct SweepBar {

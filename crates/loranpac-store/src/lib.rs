@@ -6,6 +6,7 @@
 
 mod beside;
 mod commit;
+mod digest;
 pub mod disk;
 mod encoder;
 pub mod error;
@@ -17,7 +18,9 @@ mod model;
 pub mod onnx;
 mod precision;
 mod segment;
+pub mod temperature;
 
+pub use digest::TaskDigest;
 pub use encoder::Encoder;
 pub use error::Error;
 pub use inference::Inference;

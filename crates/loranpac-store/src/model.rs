@@ -238,6 +238,18 @@ impl Model {
         commit::history(&self.folder).into_iter().filter_map(|(_, path)| Manifest::read(&path).ok()).collect()
     }
 
+    /// Deletes the earlier versions, and what only they need.
+    pub fn drop_history(&mut self) -> Result<(), Error> {
+        if self.lock.is_none() {
+            return Err(Error::Refused(format!("{} was opened to be read only", self.folder.display())));
+        }
+        for (_, path) in commit::history(&self.folder) {
+            self.disk.remove(&path).map_err(Error::write(&path))?;
+        }
+        commit::collect(&*self.disk, &self.folder, &self.manifest);
+        Ok(())
+    }
+
     /// Goes back to an earlier version, which becomes the newest.
     pub fn rollback(&mut self, version: Option<u64>) -> Result<u64, Error> {
         let earlier = self.history().into_iter().filter(|old| old.version < self.manifest.version);

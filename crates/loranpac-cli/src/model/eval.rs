@@ -1,0 +1,197 @@
+//! `loranpac eval` and `loranpac calibrate`: a model on labelled samples that it has not learned.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use loranpac::Label;
+use loranpac_eval::samples::Half;
+use loranpac_store::temperature::{UNCALIBRATED, fit, negative_log_likelihood, probabilities};
+use loranpac_store::{Model, temperature};
+use serde_json::json;
+
+use super::{Classifier, ROWS, Samples, on_threads, print, shown};
+use crate::table;
+
+/// Bins of the calibration error.
+const BINS: usize = 15;
+
+/// Options of `eval`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The model, or an inference file that export has written
+    model: PathBuf,
+    /// A file of samples with labels; x_test is read where a file has both halves
+    file: PathBuf,
+    /// Also count a sample as right if its class is among the K best
+    #[arg(long, default_value_t = 5, value_name = "K")]
+    top: usize,
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    samples: Samples,
+}
+
+/// Options of `calibrate`.
+#[derive(clap::Args)]
+pub struct CalibrateArgs {
+    /// The model
+    model: PathBuf,
+    /// Samples with labels that the model has not learned; x_test is read where a file has both halves
+    file: PathBuf,
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    samples: Samples,
+}
+
+/// Scores of labelled samples whose class the model knows, and the labels of the others.
+struct Scored {
+    samples: Vec<(Vec<f32>, usize)>,
+    strange: BTreeMap<Label, usize>,
+}
+
+fn score(classifier: &Classifier, file: &PathBuf, samples: &Samples) -> Result<Scored> {
+    let inference = &classifier.inference;
+    let mut reader = samples.open_labelled(file, Half::Test, inference.lift.dim)?;
+    let index: BTreeMap<&Label, usize> = inference.labels.iter().enumerate().map(|(i, label)| (label, i)).collect();
+    let mut scored = Scored { samples: Vec::new(), strange: BTreeMap::new() };
+    while let Some(batch) = reader.next(ROWS)? {
+        let scores = classifier.scores(&batch.x)?;
+        for (row, label) in scores.rows().zip(batch.labels.unwrap_or_default()) {
+            match index.get(&label) {
+                Some(&class) => scored.samples.push((row.to_vec(), class)),
+                None => *scored.strange.entry(label).or_default() += 1,
+            }
+        }
+    }
+    if scored.samples.is_empty() {
+        bail!("{}: none of its samples is of a class that the model knows", shown(file));
+    }
+    Ok(scored)
+}
+
+pub fn main(args: Args) -> Result<()> {
+    on_threads(args.threads, || eval(&args))
+}
+
+fn eval(args: &Args) -> Result<()> {
+    let (classifier, _) = Classifier::open(&args.model)?;
+    let inference = &classifier.inference;
+    let Scored { samples, strange } = score(&classifier, &args.file, &args.samples)?;
+    let mut classes: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
+    let mut confused: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+    let (mut right, mut near) = (0, 0);
+    for (scores, class) in &samples {
+        let rank = scores.iter().enumerate().filter(|(i, s)| (**s, *class) > (scores[*class], *i)).count();
+        let best = (0..scores.len()).fold(0, |best, i| if scores[i] > scores[best] { i } else { best });
+        let entry = classes.entry(*class).or_default();
+        entry.1 += 1;
+        near += usize::from(rank < args.top);
+        if best == *class {
+            right += 1;
+            entry.0 += 1;
+        } else {
+            *confused.entry((*class, best)).or_default() += 1;
+        }
+    }
+    let percent = |part: usize, whole: usize| 100.0 * part as f64 / whole as f64;
+    let temperature = inference.temperature.unwrap_or(UNCALIBRATED);
+    let loss = negative_log_likelihood(samples.iter().map(|(s, c)| (s.as_slice(), *c)), temperature);
+    let calibration = calibration_error(&samples, temperature);
+    let mean = classes.values().map(|(right, all)| percent(*right, *all)).sum::<f64>() / classes.len() as f64;
+    let mut worst: Vec<(usize, usize, usize)> = classes.iter().map(|(class, (r, n))| (*class, *r, *n)).collect();
+    worst.sort_by(|a, b| percent(a.1, a.2).total_cmp(&percent(b.1, b.2)).then(a.0.cmp(&b.0)));
+    let mut pairs: Vec<((usize, usize), usize)> = confused.into_iter().collect();
+    pairs.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+    let label = |class: usize| &inference.labels[class];
+    let value = json!({
+        "model": shown(&args.model), "samples": samples.len(), "accuracy": percent(right, samples.len()),
+        "mean_class_accuracy": mean, "top": args.top, "top_accuracy": percent(near, samples.len()),
+        "unknown_labels": strange.iter().map(|(label, count)| json!({ "label": label, "samples": count })).collect::<Vec<_>>(),
+        "calibrated": inference.temperature.is_some(), "negative_log_likelihood": loss, "calibration_error": calibration,
+        "classes": worst.iter().map(|(c, r, n)| json!({ "label": label(*c), "right": r, "samples": n })).collect::<Vec<_>>(),
+        "confusions": pairs.iter().map(|((c, b), n)| json!({ "label": label(*c), "taken_for": label(*b), "samples": n }))
+            .collect::<Vec<_>>(),
+    });
+    let mut words = format!(
+        "{} samples: {:.2}% right ({:.2}% mean over classes), {:.2}% among the best {}\n",
+        samples.len(),
+        percent(right, samples.len()),
+        mean,
+        percent(near, samples.len()),
+        args.top
+    );
+    let stated = if inference.temperature.is_some() { "calibrated" } else { "uncalibrated" };
+    words += &format!("probabilities ({stated}): log loss {loss:.3}, expected calibration error {calibration:.3}\n");
+    if !strange.is_empty() {
+        let (labels, count) = (strange.len(), strange.values().sum::<usize>());
+        words += &format!("{count} samples of {labels} classes that the model does not know were left out\n");
+    }
+    let rows: Vec<Vec<String>> = worst
+        .iter()
+        .filter(|(_, right, all)| right < all)
+        .take(8)
+        .map(|(class, right, all)| {
+            let most = pairs.iter().find(|((c, _), _)| c == class);
+            let taken = most.map_or(String::new(), |((_, b), n)| format!("{} ({n})", label(*b)));
+            vec![label(*class).to_string(), format!("{:.1}", percent(*right, *all)), all.to_string(), taken]
+        })
+        .collect();
+    if !rows.is_empty() {
+        words += &format!("\n{}", table::render(&["hardest classes", "%", "samples", "most often taken for"], &rows));
+    }
+    print(args.json, &value, &words)
+}
+
+/// Expected calibration error: how far confidence and accuracy differ, on average over bins of confidence.
+fn calibration_error(samples: &[(Vec<f32>, usize)], temperature: f64) -> f64 {
+    let mut bins = [(0usize, 0usize, 0.0f64); BINS];
+    for (scores, class) in samples {
+        let shares = probabilities(scores, temperature);
+        let best = (0..shares.len()).fold(0, |best, i| if shares[i] > shares[best] { i } else { best });
+        let bin = &mut bins[((shares[best] * BINS as f64) as usize).min(BINS - 1)];
+        *bin = (bin.0 + 1, bin.1 + usize::from(best == *class), bin.2 + shares[best]);
+    }
+    let filled = bins.iter().filter(|bin| bin.0 > 0);
+    filled.map(|(_, right, confidence)| (*right as f64 - confidence).abs()).sum::<f64>() / samples.len() as f64
+}
+
+pub fn calibrate(args: CalibrateArgs) -> Result<()> {
+    on_threads(args.threads, || {
+        let mut model = Model::open_to_write(&args.model)?;
+        let inference = super::inference(&mut model)?;
+        let map = inference.lift.build(true)?;
+        let classifier = Classifier { inference, map };
+        let Scored { samples, strange } = score(&classifier, &args.file, &args.samples)?;
+        let temperature = fit(&samples);
+        let loss = |t: f64| negative_log_likelihood(samples.iter().map(|(s, c)| (s.as_slice(), *c)), t);
+        let before = classifier.inference.temperature.unwrap_or(temperature::UNCALIBRATED);
+        let errors = [before, temperature].map(|t| (loss(t), calibration_error(&samples, t)));
+        model.calibrate(temperature, samples.len());
+        model.commit()?;
+        let value = json!({
+            "model": shown(&args.model), "version": model.manifest().version, "temperature": temperature,
+            "samples": samples.len(), "unknown_samples": strange.values().sum::<usize>(),
+            "negative_log_likelihood": errors[1].0, "calibration_error": errors[1].1,
+        });
+        let words = format!(
+            "temperature {temperature:.4}, fitted on {} samples: log loss {:.3} (was {:.3}), expected calibration error \
+             {:.3} (was {:.3})\n",
+            samples.len(),
+            errors[1].0,
+            errors[0].0,
+            errors[1].1,
+            errors[0].1
+        );
+        print(args.json, &value, &words)
+    })
+}

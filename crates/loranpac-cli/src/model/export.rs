@@ -1,0 +1,60 @@
+//! `loranpac export`: a classifier for somewhere else.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use loranpac::memory::human_bytes;
+use loranpac_store::onnx::{self, OnnxOptions};
+use loranpac_store::{Model, Precision};
+
+use super::{inference, on_threads, shown, warn_small_classes};
+
+/// Options of `export`.
+#[derive(clap::Args)]
+#[command(after_help = "Example:  loranpac export intents.lrp intents.onnx --half")]
+pub struct Args {
+    /// The model
+    model: PathBuf,
+    /// NAME.onnx for any ONNX runtime, or NAME.safetensors for a small file that predict takes
+    out: PathBuf,
+    /// Numbers in half precision: half the size
+    #[arg(long)]
+    half: bool,
+    /// ONNX: an output with probabilities (after calibrate)
+    #[arg(long)]
+    probabilities: bool,
+    /// Warn about classes with fewer samples than this: what a model knows of them may reveal them
+    #[arg(long, default_value_t = 2, value_name = "N")]
+    least: usize,
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+pub fn main(args: Args) -> Result<()> {
+    on_threads(args.threads, || {
+        let mut model = Model::open(&args.model)?;
+        warn_small_classes(&model, args.least, "a classifier");
+        let inference = inference(&mut model)?;
+        let precision = if args.half { Precision::F16 } else { Precision::F32 };
+        match args.out.extension().and_then(|e| e.to_str()) {
+            Some("onnx") => {
+                let options = OnnxOptions { precision, probabilities: args.probabilities, ..OnnxOptions::default() };
+                let exported = onnx::export(&inference, &args.out, &options)?;
+                let size = human_bytes(exported.bytes as usize);
+                let data = exported.data.map_or(String::new(), |data| format!(", with {}", shown(&data)));
+                println!("{}: {size}{data}; input x, outputs scores and label_index", shown(&args.out));
+            }
+            Some("safetensors") => {
+                if args.probabilities {
+                    bail!("--probabilities is for ONNX; predict --probabilities works with what this writes, too");
+                }
+                inference.save(&args.out, precision)?;
+                let size = std::fs::metadata(&args.out).map_or(0, |file| file.len());
+                println!("{}: {}; loranpac predict takes it", shown(&args.out), human_bytes(size as usize));
+            }
+            _ => bail!("{}: give a name that ends with .onnx or .safetensors", shown(&args.out)),
+        }
+        Ok(())
+    })
+}

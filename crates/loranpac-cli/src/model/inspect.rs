@@ -1,0 +1,152 @@
+//! `loranpac inspect`: what a model is, what it knows, and what it can promise.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use loranpac::memory::human_bytes;
+use loranpac::{Filter, Learner, Ridge};
+use loranpac_store::Model;
+use loranpac_store::manifest::Manifest;
+use serde_json::json;
+
+use super::{on_threads, print, shown};
+use crate::table;
+
+/// Spectra up to this size are computed without being asked for.
+const QUICK: usize = 2_000;
+/// Columns and rows of the sketch.
+const SKETCH: (usize, usize) = (60, 8);
+
+/// Options of `inspect`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The model
+    model: PathBuf,
+    /// Compute the spectrum however large the model is
+    #[arg(long)]
+    spectrum: bool,
+    /// List all classes
+    #[arg(long)]
+    classes: bool,
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn main(args: Args) -> Result<()> {
+    on_threads(args.threads, || inspect(&args))
+}
+
+fn inspect(args: &Args) -> Result<()> {
+    let mut model = Model::open(&args.model)?;
+    let manifest = model.manifest().clone();
+    let rank = manifest.rank();
+    let wanted = manifest.samples > 0 && (args.spectrum || (rank <= QUICK && !args.json));
+    let spectrum = if wanted { model.learner()?.spectrum()? } else { None };
+    let summary = match manifest.weights {
+        Some(_) => Some(model.learner_unchecked()?.summary()),
+        None => None,
+    };
+    let verdict = summary.as_ref().and_then(|summary| summary.verdict());
+    let bytes: u64 = manifest.files.values().map(|file| file.bytes).sum();
+    let history: Vec<u64> = model.history().iter().map(|old| old.version).filter(|v| *v < manifest.version).collect();
+    let value = json!({
+        "model": shown(&args.model), "version": manifest.version, "kept_versions": history, "bytes": bytes,
+        "files": manifest.files.len(), "lift": manifest.lift, "lift_digest": manifest.lift_digest,
+        "config": manifest.config, "encoder": manifest.encoder.name, "samples": manifest.samples, "basis_rank": rank,
+        "classes": manifest.classes.iter().map(|c| json!({ "label": c.label, "samples": c.count })).collect::<Vec<_>>(),
+        "tasks": manifest.tasks, "calibration": manifest.calibration, "summary": summary, "verdict": verdict,
+        "spectrum": spectrum,
+    });
+    let mut words = describe(&manifest, args, bytes, &history);
+    if let Some(verdict) = &verdict {
+        words += &format!("\n{}\n", verdict.line);
+        verdict.warnings.iter().for_each(|warning| words += &format!("warning: {warning}\n"));
+    } else if manifest.samples > 0 {
+        words += "\nthe classifier has not been formed since the model last changed; predict or learn does\n";
+    }
+    if let Some(values) = spectrum.filter(|values| !values.is_empty()) {
+        words += &format!("\nspectrum: {rank} eigenvalues, largest first, logarithmic\n{}", sketch(&values));
+    }
+    print(args.json, &value, &words)
+}
+
+fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> String {
+    let Manifest { lift, config, calibration, tasks, .. } = manifest;
+    let filter = match config.filter {
+        Filter::Hard { truncation, ridge } if ridge > 0.0 => format!("hard, {truncation:?}, ridge {ridge}"),
+        Filter::Hard { truncation, .. } => format!("hard, {truncation:?}"),
+        Filter::Soft(Ridge::GeometricMean) => "soft, ridge = geometric mean of the spectrum".to_owned(),
+        Filter::Soft(ridge) => format!("soft, {ridge:?}"),
+    };
+    let kept = history.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    let kept = if kept.is_empty() { String::new() } else { format!(" (kept: {kept})") };
+    let encoder = manifest.encoder.name.as_deref().unwrap_or("not named");
+    let calibrated = calibration.as_ref().map_or("no temperature fitted".to_owned(), |c| {
+        format!("temperature {:.4}, fitted on {} samples at version {}", c.temperature, c.samples, c.version)
+    });
+    let mut text = format!(
+        "{}, version {}{kept}, {} in {} files\n\
+         encoder   {encoder}, {} features\n\
+         lift      {} to {} features, seed {}\n\
+         filter    {filter}, {:?} schedule, at most {} directions\n\
+         knows     {} samples of {} classes in {} tasks, {} directions\n\
+         scores    {calibrated}\n",
+        shown(&args.model),
+        manifest.version,
+        human_bytes(bytes as usize),
+        manifest.files.len(),
+        lift.dim,
+        lift.name,
+        lift.width,
+        lift.seed,
+        config.schedule,
+        config.max_rank,
+        manifest.samples,
+        manifest.classes.len(),
+        tasks.len(),
+        manifest.rank(),
+    );
+    let shown = if args.classes { manifest.classes.len() } else { 10 };
+    if !manifest.classes.is_empty() {
+        let mut classes: Vec<_> = manifest.classes.iter().collect();
+        classes.sort_by_key(|class| std::cmp::Reverse(class.count));
+        let rows: Vec<Vec<String>> =
+            classes.iter().take(shown).map(|class| vec![class.label.to_string(), class.count.to_string()]).collect();
+        text += &format!("\n{}", table::render(&["class", "samples"], &rows));
+        if classes.len() > shown {
+            let least = classes.last().map_or(0, |class| class.count);
+            text += &format!("... {} more, the smallest with {least} samples (--classes)\n", classes.len() - shown);
+        }
+    }
+    text
+}
+
+/// Eigenvalues in the terminal: one column per group, its height by the logarithm.
+fn sketch(values: &[f64]) -> String {
+    let (columns, rows) = SKETCH;
+    let largest = values[0].max(f64::MIN_POSITIVE);
+    let logs: Vec<f64> = values.iter().map(|v| (v.max(largest * 1e-16) / largest).log10()).collect();
+    let lowest = logs.iter().copied().fold(0.0, f64::min).min(-1e-9);
+    let columns = columns.min(logs.len());
+    let height = |column: usize| {
+        let at = column * (logs.len() - 1) / (columns - 1).max(1);
+        (1.0 - logs[at] / lowest) * rows as f64
+    };
+    let blocks = [' ', '\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
+    let mut text = String::new();
+    for row in (0..rows).rev() {
+        let cell = |column: usize| blocks[((height(column) - row as f64) * 8.0).clamp(0.0, 8.0) as usize];
+        let line: String = (0..columns).map(cell).collect();
+        let label = match row {
+            _ if row + 1 == rows => format!("{largest:.1e}"),
+            0 => format!("{:.1e}", largest * 10f64.powf(lowest)),
+            _ => String::new(),
+        };
+        text += &format!("  {label:>8} {}\n", line.trim_end());
+    }
+    text
+}

@@ -1,0 +1,235 @@
+//! `loranpac learn`: files become tasks, and each is safe on the disk before the next begins.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use loranpac::{Features, Label, Learner, Schedule};
+use loranpac_eval::samples::{Half, Reader};
+use loranpac_store::{Encoder, Model, TaskDigest};
+use serde_json::json;
+
+use super::{ROWS, Samples, on_threads, print, shown};
+use crate::progress::Count;
+
+/// Options of `learn`.
+#[derive(clap::Args)]
+#[command(after_help = "Example:  loranpac learn intents.lrp monday.npz tuesday.csv\n\n\
+    Interrupted? The same command with --skip goes on where it was, and gives the same model to the last bit.")]
+pub struct Args {
+    /// The model
+    model: PathBuf,
+    /// Files of samples with labels; each is a task. - reads standard input
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Divide files into tasks of N samples, each of which is safe on the disk before the next begins
+    #[arg(long, value_name = "N")]
+    task_size: Option<usize>,
+    /// Leave out what has been learned before
+    #[arg(long, conflicts_with = "again")]
+    skip: bool,
+    /// Learn it once more, though it has been learned before
+    #[arg(long)]
+    again: bool,
+    /// Do not form the classifier in the end; the first prediction does
+    #[arg(long)]
+    defer: bool,
+    /// What the encoder of these samples is called
+    #[arg(long, value_name = "NAME")]
+    encoder: Option<String>,
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Print what was learned as JSON
+    #[arg(long)]
+    json: bool,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    quiet: bool,
+    #[command(flatten)]
+    samples: Samples,
+}
+
+/// A part of a file that is learned as one.
+struct Task {
+    samples: usize,
+    digest: String,
+}
+
+pub fn main(args: Args) -> Result<()> {
+    on_threads(args.threads, || learn(&args))
+}
+
+fn learn(args: &Args) -> Result<()> {
+    let mut model = Model::open_to_write(&args.model)?;
+    if args.task_size == Some(0) {
+        bail!("--task-size 0 is not possible: a task has at least one sample");
+    }
+    let before = model.manifest().clone();
+    let (mut tasks, mut skipped) = (0, 0);
+    let last = args.files.len() - 1;
+    for (index, file) in args.files.iter().enumerate() {
+        let (done, left) = learn_file(&mut model, file, args, index == last)?;
+        tasks += done;
+        skipped += left;
+    }
+    // The last task was left out, and with it the classifier.
+    if !args.defer && model.manifest().weights.is_none() && model.manifest().samples > 0 {
+        model.learner()?.prepare()?;
+        model.commit()?;
+    }
+    let formed = model.manifest().weights.is_some();
+    let verdict = if formed { model_verdict(&mut model)? } else { None };
+    let manifest = model.manifest();
+    let known = before.classes.len().min(manifest.classes.len());
+    let new: Vec<&Label> = manifest.classes[known..].iter().map(|class| &class.label).collect();
+    let samples = manifest.samples - before.samples;
+    let value = json!({
+        "model": shown(&args.model), "version": manifest.version, "tasks": tasks, "skipped": skipped,
+        "samples": samples, "new_classes": new, "samples_in_all": manifest.samples,
+        "classes_in_all": manifest.classes.len(), "basis_rank": manifest.rank(), "verdict": verdict,
+    });
+    let mut words = format!(
+        "learned {samples} samples in {tasks} tasks, {} new classes; {} knows {} samples of {} classes, {} directions\n",
+        new.len(),
+        shown(&args.model),
+        manifest.samples,
+        manifest.classes.len(),
+        manifest.rank()
+    );
+    if skipped > 0 {
+        words += &format!("left out {skipped} tasks that had been learned before\n");
+    }
+    if let Some(verdict) = verdict {
+        words += &format!("{verdict}\n");
+    }
+    if args.quiet && !args.json { Ok(()) } else { print(args.json, &value, &words) }
+}
+
+/// The verdict in words, with its warnings on standard error.
+fn model_verdict(model: &mut Model) -> Result<Option<String>> {
+    let verdict = model.learner()?.summary().verdict();
+    if let Some(verdict) = &verdict {
+        verdict.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    }
+    Ok(verdict.map(|verdict| verdict.line))
+}
+
+/// Learns the tasks of a file; gives how many were learned and how many left out.
+fn learn_file(model: &mut Model, file: &Path, args: &Args, last: bool) -> Result<(usize, usize)> {
+    let dim = model.manifest().lift.dim;
+    let name = shown(file);
+    let stdin = file.as_os_str() == "-";
+    let whole_in_memory = model.manifest().config.schedule == Schedule::Paper;
+    // All of a file is looked at before anything of it is learned. Standard input can be read once only.
+    let plan = if stdin { None } else { Some(survey(model, file, args)?) };
+    let (mut done, mut left) = (0, 0);
+    let total = plan.as_ref().map(|plan| plan.iter().map(|task| task.samples).sum::<usize>() as u64);
+    let bar = Count::new(&name, total, args.quiet);
+    let mut reader = args.samples.open_labelled(file, Half::Train, dim)?;
+    for number in 0.. {
+        let planned = plan.as_ref().map(|plan| plan.get(number));
+        if let Some(None) = planned {
+            break;
+        }
+        let size = planned.flatten().map(|task| task.samples).or(args.task_size);
+        let known = planned.flatten().and_then(|task| model.knows(&task.digest));
+        let skip = known.is_some() && !args.again;
+        let mut digest = TaskDigest::default();
+        let (mut held, mut held_labels) = (Vec::new(), Vec::new());
+        while size.is_none_or(|size| digest.samples() < size) {
+            let most = size.map_or(ROWS, |size| ROWS.min(size - digest.samples()));
+            let Some(batch) = reader.next(most)? else { break };
+            let (x, labels) = (batch.x, batch.labels.unwrap_or_default());
+            digest.add(Features::new(&x, dim)?, &labels);
+            bar.add(labels.len() as u64);
+            if skip {
+                continue;
+            }
+            if whole_in_memory || stdin {
+                held.extend(x);
+                held_labels.extend(labels);
+            } else {
+                model.learn(Features::new(&x, dim)?, &labels)?;
+            }
+        }
+        let (samples, digest) = (digest.samples(), digest.finish());
+        if samples == 0 {
+            break;
+        }
+        if skip {
+            left += 1;
+            continue;
+        }
+        if stdin && !args.again && model.knows(&digest).is_some() {
+            refuse_again(model, &name, &digest, args.skip)?;
+            left += 1;
+            continue;
+        }
+        if !held_labels.is_empty() {
+            // In pieces, as from a file, unless the schedule cuts after each.
+            let piece = if whole_in_memory { held_labels.len() } else { ROWS };
+            for (x, labels) in Features::new(&held, dim)?.chunks(piece).zip(held_labels.chunks(piece)) {
+                model.learn(x, labels)?;
+            }
+        }
+        let part = if number > 0 || size.is_some_and(|size| Some(size) == args.task_size) {
+            format!("{name} [{number}]")
+        } else {
+            name.clone()
+        };
+        model.note(&part, &digest, samples);
+        let final_task = last && plan.as_ref().is_some_and(|plan| number + 1 == plan.len());
+        if final_task && !args.defer {
+            model.learner()?.prepare()?;
+        }
+        model.commit()?;
+        done += 1;
+    }
+    Ok((done, left))
+}
+
+/// Reads all of a file once: it can be read, its samples look right, and what is in it is not known yet.
+fn survey(model: &Model, file: &Path, args: &Args) -> Result<Vec<Task>> {
+    let manifest = model.manifest();
+    let dim = manifest.lift.dim;
+    let mut reader: Reader = args.samples.open_labelled(file, Half::Train, dim)?;
+    let mut seen = Encoder::named(args.encoder.clone());
+    let mut tasks = Vec::new();
+    loop {
+        let mut digest = TaskDigest::default();
+        while args.task_size.is_none_or(|size| digest.samples() < size) {
+            let most = args.task_size.map_or(ROWS, |size| ROWS.min(size - digest.samples()));
+            let Some(batch) = reader.next(most)? else { break };
+            let x = Features::new(&batch.x, dim)?;
+            x.validate(dim).map_err(|e| anyhow::anyhow!("{}: from row {} on: {e}", shown(file), batch.first))?;
+            digest.add(x, &batch.labels.unwrap_or_default());
+            seen.add(x);
+        }
+        if digest.samples() == 0 {
+            break;
+        }
+        tasks.push(Task { samples: digest.samples(), digest: digest.finish() });
+    }
+    if tasks.is_empty() {
+        bail!("{}: there are no samples in it", shown(file));
+    }
+    if let Some(task) = tasks.iter().find(|task| model.knows(&task.digest).is_some())
+        && !args.again
+    {
+        refuse_again(model, &shown(file), &task.digest, args.skip)?;
+    }
+    if let Some(reason) = manifest.encoder.unlike(&seen, manifest.classes.len()) {
+        eprintln!("warning: the samples of {} look like another encoder's: {reason}", shown(file));
+    }
+    Ok(tasks)
+}
+
+/// What to do about samples that are known: refuse, unless the user wants them left out.
+fn refuse_again(model: &Model, name: &str, digest: &str, skip: bool) -> Result<()> {
+    let Some(task) = model.knows(digest).filter(|_| !skip) else { return Ok(()) };
+    bail!(
+        "{name}: its samples have been learned before (as {}, version {}); --skip leaves them out, --again learns them twice",
+        task.name,
+        task.version
+    )
+}

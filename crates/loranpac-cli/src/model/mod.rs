@@ -1,0 +1,186 @@
+//! The life of a model: one file per command or per few that belong together.
+
+pub mod edit;
+pub mod eval;
+pub mod export;
+pub mod init;
+pub mod inspect;
+pub mod keep;
+pub mod learn;
+pub mod merge;
+pub mod predict;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use loranpac::lift::FeatureMap;
+use loranpac::{Features, Label};
+use loranpac_eval::samples::{Half, Options, Reader};
+use loranpac_store::{Inference, Model};
+
+use crate::threads;
+
+/// Rows that are read at a time.
+pub const ROWS: usize = 4096;
+
+/// How files of samples are read.
+#[derive(clap::Args, Clone)]
+pub struct Samples {
+    /// Column, key or array with the labels [default: label, y or class]
+    #[arg(long, value_name = "NAME", help_heading = "Samples")]
+    pub label: Option<String>,
+    /// Column, key or array with the features [default: x, features or embedding]
+    #[arg(long, value_name = "NAME", help_heading = "Samples")]
+    pub features: Option<String>,
+    /// Format of standard input (file name -), or of files whose name does not tell: csv, jsonl, npy, npz, parquet, ...
+    #[arg(long, value_name = "NAME", help_heading = "Samples")]
+    pub format: Option<String>,
+}
+
+impl Samples {
+    pub fn options(&self, half: Half) -> Options {
+        Options { half, label: self.label.clone(), features: self.features.clone(), format: self.format.clone() }
+    }
+
+    /// Opens a file whose samples must be of this dimension.
+    pub fn open(&self, path: &Path, half: Half, dim: usize) -> Result<Reader> {
+        let reader = Reader::open(path, &self.options(half))?;
+        if reader.dim() != dim {
+            bail!("{}: its samples have {} features, but the model was made for {dim}", path.display(), reader.dim());
+        }
+        Ok(reader)
+    }
+
+    /// The same with labels.
+    pub fn open_labelled(&self, path: &Path, half: Half, dim: usize) -> Result<Reader> {
+        let reader = self.open(path, half, dim)?;
+        if !reader.has_labels() {
+            bail!("{}: it has no labels; name their column with --label", path.display());
+        }
+        Ok(reader)
+    }
+}
+
+/// Everything in a file: for commands that need all of it at once.
+pub fn read_all(mut reader: Reader) -> Result<(Vec<f32>, Option<Vec<Label>>)> {
+    let (mut x, mut labels) = (Vec::new(), Vec::new());
+    let labelled = reader.has_labels();
+    while let Some(batch) = reader.next(ROWS)? {
+        x.extend(batch.x);
+        labels.extend(batch.labels.unwrap_or_default());
+    }
+    Ok((x, labelled.then_some(labels)))
+}
+
+/// Runs something on so many threads.
+pub fn on_threads<T: Send>(asked: Option<usize>, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    rayon::ThreadPoolBuilder::new().num_threads(threads(asked)?).build()?.install(work)
+}
+
+/// What predicts: a model's classifier, or an inference file.
+pub struct Classifier {
+    pub inference: Inference,
+    pub map: std::sync::Arc<dyn FeatureMap>,
+}
+
+impl Classifier {
+    /// Opens a model, or a file that `export` has written. A classifier that has not been formed yet is formed.
+    pub fn open(path: &Path) -> Result<(Classifier, Option<Model>)> {
+        let (inference, model) = if path.is_dir() {
+            let mut model = Model::open(path)?;
+            (inference(&mut model)?, Some(model))
+        } else {
+            (Inference::load(path)?, None)
+        };
+        let map = inference.lift.build(true)?;
+        Ok((Classifier { inference, map }, model))
+    }
+
+    pub fn scores(&self, x: &[f32]) -> Result<loranpac::Scores> {
+        Ok(self.inference.scores(&*self.map, Features::new(x, self.inference.lift.dim)?)?)
+    }
+}
+
+/// What prediction needs of a model.
+pub fn inference(model: &mut Model) -> Result<Inference> {
+    let weights = match model.weights()? {
+        Some(weights) => weights,
+        None => model.learner()?.weights()?.to_owned(),
+    };
+    let manifest = model.manifest();
+    Ok(Inference {
+        lift: manifest.lift.clone(),
+        labels: manifest.classes.iter().map(|class| class.label.clone()).collect(),
+        weights,
+        temperature: manifest.calibration.as_ref().map(|calibration| calibration.temperature),
+    })
+}
+
+/// A label as the user writes it: the class of that name, whether it is a number or a text.
+pub fn find_label(known: &[Label], text: &str) -> Result<Label> {
+    let number = text.parse::<i64>().ok().map(Label::Integer);
+    let candidates = [Some(Label::Text(text.to_owned())), number];
+    let mut found = candidates.into_iter().flatten().filter(|label| known.contains(label));
+    match (found.next(), found.next()) {
+        (Some(label), None) => Ok(label),
+        (Some(_), Some(_)) => bail!("there is a class with the text {text:?} and one with the number {text}"),
+        _ => {
+            let mut near: Vec<&Label> = known.iter().filter(|label| label.to_string().contains(text)).collect();
+            near.truncate(5);
+            let near = near.iter().map(|label| label.to_string()).collect::<Vec<_>>().join(", ");
+            let near = if near.is_empty() { String::new() } else { format!("; did you mean one of {near}?") };
+            bail!("there is no class {text:?} among the model's {}{near}", known.len())
+        }
+    }
+}
+
+/// A new label as the user writes it: a number if the model's labels are numbers.
+pub fn new_label(known: &[Label], text: &str) -> Label {
+    let numbers = known.iter().all(|label| matches!(label, Label::Integer(_)));
+    match text.parse::<i64>() {
+        Ok(number) if numbers => Label::Integer(number),
+        _ => Label::Text(text.to_owned()),
+    }
+}
+
+/// Classes with fewer samples than this: their sums reveal them.
+pub fn warn_small_classes(model: &Model, least: usize, what: &str) {
+    let small: Vec<String> = model
+        .manifest()
+        .classes
+        .iter()
+        .filter(|class| class.count < least)
+        .map(|class| format!("{} ({})", class.label, class.count))
+        .collect();
+    if !small.is_empty() {
+        let (count, some) = (small.len(), small.iter().take(5).cloned().collect::<Vec<_>>().join(", "));
+        let more = if count > 5 { ", ..." } else { "" };
+        eprintln!(
+            "warning: {count} classes have fewer than {least} samples, and {what} reveals them: {some}{more} (see --least)"
+        );
+    }
+}
+
+/// The path of a model, in messages.
+pub fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// Prints JSON, or words.
+pub fn print(json: bool, value: &serde_json::Value, words: &str) -> Result<()> {
+    if json {
+        println!("{}", serde_json::to_string_pretty(value)?)
+    } else {
+        print!("{words}")
+    }
+    Ok(())
+}
+
+/// A folder for a new model.
+pub fn new_folder(path: &Path) -> Result<PathBuf> {
+    let name = path.file_name().with_context(|| format!("{} does not name a folder", path.display()))?;
+    if !name.to_string_lossy().ends_with(".lrp") {
+        bail!("{}: the name of a model ends with .lrp", path.display());
+    }
+    Ok(path.to_owned())
+}

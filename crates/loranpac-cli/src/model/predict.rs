@@ -1,0 +1,190 @@
+//! `loranpac predict`: labels, scores, probabilities and novelty of samples.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use loranpac::{Features, Learner};
+use loranpac_eval::samples::Half;
+use loranpac_store::temperature::{self, probabilities};
+use serde_json::json;
+
+use super::{Classifier, ROWS, Samples, on_threads, shown};
+
+/// Options of `predict`.
+#[derive(clap::Args)]
+#[command(after_help = "Example:  loranpac predict intents.lrp new.npz --top 3 --probabilities > answers.csv")]
+pub struct Args {
+    /// The model, or an inference file that export has written
+    model: PathBuf,
+    /// A file of samples; - reads standard input
+    file: PathBuf,
+    /// Write to this file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// How to write
+    #[arg(long, value_enum, default_value = "csv")]
+    to: To,
+    /// The K best classes of each sample
+    #[arg(long, default_value_t = 1, value_name = "K")]
+    top: usize,
+    /// The scores of all classes, too
+    #[arg(long)]
+    scores: bool,
+    /// Probabilities: softmax of scores over a temperature that calibrate has fitted
+    #[arg(long)]
+    probabilities: bool,
+    /// How much of a sample lies outside of what the model has learned, from 0 to 1 (reads the whole model)
+    #[arg(long)]
+    novelty: bool,
+    /// Give no label to samples of a novelty beyond this
+    #[arg(long, value_name = "N")]
+    reject: Option<f64>,
+    /// Read x_test instead of x_train where a file has both
+    #[arg(long)]
+    test: bool,
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    #[command(flatten)]
+    samples: Samples,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum To {
+    Csv,
+    Jsonl,
+}
+
+pub fn main(args: Args) -> Result<()> {
+    on_threads(args.threads, || predict(&args))
+}
+
+fn predict(args: &Args) -> Result<()> {
+    if args.top == 0 {
+        bail!("--top 0 leaves nothing to say");
+    }
+    let (classifier, mut model) = Classifier::open(&args.model)?;
+    let inference = &classifier.inference;
+    let half = if args.test { Half::Test } else { Half::Train };
+    let mut reader = args.samples.open(&args.file, half, inference.lift.dim)?;
+    let wants_novelty = args.novelty || args.reject.is_some();
+    if wants_novelty && model.is_none() {
+        bail!("{} has no basis to tell what is new; give the model itself", shown(&args.model));
+    }
+    if args.probabilities && inference.temperature.is_none() {
+        eprintln!("note: probabilities are uncalibrated; `loranpac calibrate` fits a temperature on held-out samples");
+    }
+    let mut out: Box<dyn Write> = match &args.out {
+        Some(path) => Box::new(File::create(path).with_context(|| format!("cannot write {}", path.display()))?),
+        None => Box::new(io::stdout().lock()),
+    };
+    let mut out = BufWriter::new(&mut out);
+    let outcome = (|| -> Result<()> {
+        let labels: Vec<String> = inference.labels.iter().map(|label| label.to_string()).collect();
+        let top = args.top.min(labels.len());
+        if args.to == To::Csv {
+            writeln!(out, "{}", header(args, top, &labels).join(","))?;
+        }
+        let temperature = inference.temperature.unwrap_or(temperature::UNCALIBRATED);
+        while let Some(batch) = reader.next(ROWS)? {
+            let scores = classifier.scores(&batch.x)?;
+            let novelty = match &mut model {
+                Some(model) if wants_novelty => {
+                    model.learner()?.novelty(Features::new(&batch.x, inference.lift.dim)?)?
+                }
+                _ => None,
+            };
+            for (i, (row, best)) in scores.rows().zip(scores.top_k(top)).enumerate() {
+                let novelty = novelty.as_ref().map(|novelty| novelty[i]);
+                let rejected = args.reject.zip(novelty).is_some_and(|(limit, novelty)| novelty > limit);
+                let shares = args.probabilities.then(|| probabilities(row, temperature));
+                let answer = Answer { number: batch.first + i, best, row, shares, novelty, rejected };
+                match args.to {
+                    To::Csv => writeln!(out, "{}", answer.csv(args, &labels).join(","))?,
+                    To::Jsonl => writeln!(out, "{}", answer.json(args, &classifier))?,
+                }
+            }
+        }
+        out.flush()?;
+        Ok(())
+    })();
+    match outcome {
+        // Whoever reads our output has seen enough.
+        Err(error) if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) => {
+            Ok(())
+        }
+        outcome => outcome,
+    }
+}
+
+/// What is said about one sample.
+struct Answer<'a> {
+    number: usize,
+    best: Vec<(usize, f32)>,
+    row: &'a [f32],
+    shares: Option<Vec<f64>>,
+    novelty: Option<f64>,
+    rejected: bool,
+}
+
+impl Answer<'_> {
+    fn csv(&self, args: &Args, labels: &[String]) -> Vec<String> {
+        let mut cells = vec![self.number.to_string()];
+        for (place, (class, score)) in self.best.iter().enumerate() {
+            let hidden = self.rejected && place == 0;
+            cells.push(if hidden { String::new() } else { quoted(&labels[*class]) });
+            cells.push(score.to_string());
+            cells.extend(self.shares.as_ref().map(|shares| format!("{:.6}", shares[*class])));
+        }
+        cells.extend(self.novelty.map(|novelty| format!("{novelty:.6}")));
+        if args.scores {
+            cells.extend(self.row.iter().map(f32::to_string));
+        }
+        cells
+    }
+
+    fn json(&self, args: &Args, classifier: &Classifier) -> serde_json::Value {
+        let inference = &classifier.inference;
+        let best = self.best.iter().map(|(class, score)| {
+            let mut entry = json!({ "label": inference.labels[*class], "score": score });
+            if let Some(shares) = &self.shares {
+                entry["probability"] = json!(shares[*class]);
+            }
+            entry
+        });
+        let label = (!self.rejected).then(|| &inference.labels[self.best[0].0]);
+        let mut value = json!({ "row": self.number, "label": label, "best": best.collect::<Vec<_>>() });
+        if let Some(novelty) = self.novelty {
+            (value["novelty"], value["rejected"]) = (json!(novelty), json!(self.rejected));
+        }
+        if self.shares.is_some() {
+            value["calibrated"] = json!(inference.temperature.is_some());
+        }
+        if args.scores {
+            value["scores"] = json!(self.row);
+        }
+        value
+    }
+}
+
+fn header(args: &Args, top: usize, labels: &[String]) -> Vec<String> {
+    let mut cells = vec!["row".to_owned()];
+    for place in 1..=top {
+        let end = if top == 1 { String::new() } else { format!("_{place}") };
+        cells.extend([format!("label{end}"), format!("score{end}")]);
+        cells.extend(args.probabilities.then(|| format!("probability{end}")));
+    }
+    cells.extend((args.novelty || args.reject.is_some()).then(|| "novelty".to_owned()));
+    if args.scores {
+        cells.extend(labels.iter().map(|label| quoted(&format!("score:{label}"))));
+    }
+    cells
+}
+
+/// A cell of a CSV file.
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+}

@@ -1,0 +1,281 @@
+//! The life of a model as a person or a program meets it.
+
+mod common;
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use common::{data, json, loranpac, refused, stdout};
+use tempfile::TempDir;
+
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Place(TempDir::new().unwrap())
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    /// A CSV file with samples of these classes, 12 each, different ones for every seed.
+    fn csv(&self, name: &str, classes: &[i64], seed: i64) -> String {
+        let mut text = "x0,x1,x2,x3,label\n".to_owned();
+        for row in 0..12 * classes.len() as i64 {
+            let class = classes[row as usize % classes.len()];
+            let noise = |c: i64| ((row * 7919 + c * 104_729 + seed * 3571) % 1000) as f32 / 1000.0 - 0.5;
+            let value = |c: i64| ((class * 37 + c * 101) % 13) as f32 / 4.0 - 1.5 + 0.5 * noise(c);
+            let cells: Vec<String> = (0..4).map(|c| value(c).to_string()).collect();
+            text += &format!("{},class {class}\n", cells.join(","));
+        }
+        let path = self.path(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn model(&self, name: &str) -> String {
+        let path = self.path(name);
+        stdout(&loranpac(&["init", &path, "--dim", "4", "--width", "300", "--encoder", "toy"]));
+        path
+    }
+}
+
+/// Labels that were predicted for a file.
+fn labels(model: &str, file: &str) -> Vec<String> {
+    let text = stdout(&loranpac(&["predict", model, file]));
+    text.lines().skip(1).map(|line| line.split(',').nth(1).unwrap().to_owned()).collect()
+}
+
+fn scores(model: &str, file: &str) -> Vec<f64> {
+    let text = stdout(&loranpac(&["predict", model, file, "--scores", "--to", "jsonl"]));
+    let rows = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    rows.flat_map(|row| row["scores"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect::<Vec<_>>())
+        .collect()
+}
+
+#[track_caller]
+fn close(a: &[f64], b: &[f64], tolerance: f64) {
+    let largest = b.iter().fold(0.0f64, |most, v| most.max(v.abs()));
+    assert_eq!(a.len(), b.len());
+    let apart = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) / largest;
+    assert!(apart < tolerance, "{apart:e}");
+}
+
+#[test]
+fn from_nothing_to_answers_in_three_commands() {
+    let place = Place::new();
+    let (monday, tuesday, new) =
+        (place.csv("mon.csv", &[0, 1, 2], 1), place.csv("tue.csv", &[3, 4], 2), place.csv("new.csv", &[0, 1, 2, 3, 4], 3));
+    let model = place.model("m.lrp");
+    let learned = json(&["learn", &model, &monday, &tuesday, "--json"]);
+    assert_eq!((&learned["tasks"], &learned["samples"], &learned["classes_in_all"]), (&2.into(), &60.into(), &5.into()));
+    let verdict = learned["verdict"].as_str().unwrap();
+    assert!(verdict.contains("nothing was lost"), "{verdict}");
+    let found = labels(&model, &new);
+    let right = found.iter().enumerate().filter(|(i, label)| **label == format!("class {}", i % 5)).count();
+    assert!(right >= 57, "{right} of 60");
+    let result = json(&["eval", &model, &new, "--json"]);
+    assert_eq!(result["accuracy"].as_f64().unwrap(), 100.0 * right as f64 / 60.0);
+    let text = stdout(&loranpac(&["inspect", &model]));
+    for words in ["60 samples of 5 classes in 2 tasks", "encoder   toy", "class 3", "training MSE", "spectrum"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let inspected = json(&["inspect", &model, "--json"]);
+    assert_eq!(inspected["classes"][0], serde_json::json!({ "label": "class 0", "samples": 12 }));
+    assert!(inspected["summary"]["certificate"]["lost"].as_f64() == Some(0.0));
+    assert!(stdout(&loranpac(&["verify", &model])).contains("every byte"));
+}
+
+#[test]
+fn answers_come_as_people_and_programs_want_them() {
+    let place = Place::new();
+    let (day, new) = (place.csv("day.csv", &[0, 1, 2], 1), place.csv("new.csv", &[0, 9], 3));
+    let model = place.model("m.lrp");
+    stdout(&loranpac(&["learn", &model, &day]));
+    let output = loranpac(&["predict", &model, &new, "--top", "2", "--probabilities", "--novelty"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("uncalibrated"));
+    let text = stdout(&output);
+    let header = "row,label_1,score_1,probability_1,label_2,score_2,probability_2,novelty";
+    assert_eq!(text.lines().next().unwrap(), header);
+    assert_eq!(text.lines().count(), 25);
+    let calibrated = json(&["calibrate", &model, &place.csv("held.csv", &[0, 1, 2], 7), "--json"]);
+    assert!(calibrated["temperature"].as_f64().unwrap() > 0.0);
+    let output = loranpac(&["predict", &model, &new, "--probabilities", "--reject", "0.000001", "--to", "jsonl"]);
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("uncalibrated"));
+    let first: serde_json::Value = serde_json::from_str(stdout(&output).lines().next().unwrap()).unwrap();
+    assert_eq!((&first["calibrated"], &first["rejected"], &first["label"]), (&true.into(), &true.into(), &().into()));
+    // Standard input, and a pipe that is closed early.
+    let mut child = Command::new(env!("CARGO_BIN_EXE_loranpac"))
+        .args(["predict", &model, "-", "--format", "csv"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(fs::read(&new).unwrap().as_slice()).unwrap();
+    let piped = child.wait_with_output().unwrap();
+    assert_eq!(stdout(&piped), stdout(&loranpac(&["predict", &model, &new])));
+}
+
+#[test]
+fn what_has_been_learned_is_noticed_in_whatever_file_it_comes() {
+    let place = Place::new();
+    let (day, other) = (place.csv("day.csv", &[0, 1], 1), place.csv("other.csv", &[1, 2], 2));
+    let model = place.model("m.lrp");
+    stdout(&loranpac(&["learn", &model, &day]));
+    let copy = place.path("copy.csv");
+    fs::write(&copy, fs::read_to_string(&day).unwrap().replace('\n', "\r\n")).unwrap();
+    refused(&["learn", &model, &copy], &["copy.csv", "learned before", "day.csv", "--skip", "--again"]);
+    let result = json(&["learn", &model, &copy, &other, "--skip", "--json"]);
+    assert_eq!((&result["tasks"], &result["skipped"], &result["samples_in_all"]), (&1.into(), &1.into(), &48.into()));
+    stdout(&loranpac(&["learn", &model, &copy, "--again"]));
+    assert_eq!(json(&["inspect", &model, "--json"])["samples"], 72);
+    let output = loranpac(&["learn", &model, &place.csv("b.csv", &[5], 9), "--encoder", "another", "--json"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("look like another encoder's"));
+}
+
+#[test]
+fn bad_samples_change_nothing() {
+    let place = Place::new();
+    let (good, bad) = (place.csv("good.csv", &[0, 1], 1), place.path("bad.csv"));
+    let model = place.model("m.lrp");
+    stdout(&loranpac(&["learn", &model, &good]));
+    let before = json(&["inspect", &model, "--json"]);
+    let text = fs::read_to_string(place.csv("tmp.csv", &[2, 3], 2)).unwrap();
+    fs::write(&bad, text.replacen("class 3", "class 3\n1,2,NaN,4,class 3", 5)).unwrap();
+    refused(&["learn", &model, &bad], &["bad.csv"]);
+    fs::write(&bad, "x0,x1,label\n1,2,a\n").unwrap();
+    refused(&["learn", &model, &bad], &["bad.csv", "2 features", "4"]);
+    fs::write(&bad, "x0,x1,x2,x3\n1,2,3,4\n").unwrap();
+    refused(&["learn", &model, &bad], &["bad.csv", "no labels"]);
+    refused(&["learn", &model, &place.path("absent.npz")], &["absent.npz"]);
+    refused(&["learn", &place.path("absent.lrp"), &good], &["absent.lrp", "not a model", "init"]);
+    refused(&["init", &model, "--dim", "4"], &["m.lrp"]);
+    refused(&["init", &place.path("name"), "--dim", "4"], &[".lrp"]);
+    assert_eq!(json(&["inspect", &model, "--json"]), before);
+}
+
+#[test]
+fn models_of_several_sites_become_one() {
+    let place = Place::new();
+    let files: Vec<String> =
+        (0..4).map(|i| place.csv(&format!("{i}.csv"), &[i, i + 1, 9], i + 1)).collect();
+    let whole = place.model("whole.lrp");
+    let mut words = vec!["learn", &whole];
+    words.extend(files.iter().map(String::as_str));
+    stdout(&loranpac(&words));
+    let sites: Vec<String> = (0..4)
+        .map(|i| {
+            let site = place.model(&format!("site{i}.lrp"));
+            stdout(&loranpac(&["learn", &site, &files[i], "--defer"]));
+            site
+        })
+        .collect();
+    let all = place.path("all.lrp");
+    let merged = json(&["merge", &sites[2], &sites[0], &sites[3], &sites[1], "-o", &all, "--json"]);
+    assert_eq!(merged["samples"], 144);
+    let new = place.csv("new.csv", &[0, 1, 2, 3, 4, 9], 8);
+    assert_eq!(labels(&all, &new), labels(&whole, &new));
+    let other = place.path("other.lrp");
+    stdout(&loranpac(&["init", &other, "--dim", "4", "--width", "300", "--lift-seed", "5"]));
+    refused(&["merge", &sites[0], &other, "-o", &place.path("x.lrp")], &["different lifts", "seed 5"]);
+    refused(&["merge", &sites[0], &whole, "-o", &place.path("x.lrp")], &["0.csv", "--again"]);
+    refused(&["merge", &sites[0], &sites[1], "-o", &all], &["there already"]);
+    assert!(!Path::new(&place.path("x.lrp")).exists());
+}
+
+#[test]
+fn a_change_of_mind_is_a_command() {
+    let place = Place::new();
+    let (one, two, new) = (place.csv("1.csv", &[0, 1], 1), place.csv("2.csv", &[2], 2), place.csv("n.csv", &[0, 1, 2], 5));
+    let (model, never) = (place.model("m.lrp"), place.model("never.lrp"));
+    stdout(&loranpac(&["learn", &model, &one, &two]));
+    stdout(&loranpac(&["learn", &never, &one]));
+    // Taking back.
+    stdout(&loranpac(&["unlearn", &model, &two]));
+    close(&scores(&model, &new), &scores(&never, &new), 1e-3);
+    assert_eq!(json(&["inspect", &model, "--json"])["classes"].as_array().unwrap().len(), 2);
+    refused(&["unlearn", &model, &two], &["class 2"]);
+    stdout(&loranpac(&["learn", &model, &two]));
+    // Renaming and relabelling.
+    stdout(&loranpac(&["rename", &model, "class 2", "second"]));
+    assert!(labels(&model, &new).contains(&"second".to_owned()));
+    refused(&["rename", &model, "class 2", "third"], &["no class \"class 2\""]);
+    stdout(&loranpac(&["relabel", &model, &two, "--from", "second", "--to", "class 1"]));
+    assert!(!labels(&model, &new).contains(&"second".to_owned()));
+    // Forgetting, and going back.
+    let text = stdout(&loranpac(&["forget", &model, "class 1"]));
+    assert!(text.contains("What remains") && text.contains("unlearn"), "{text}");
+    assert!(labels(&model, &new).iter().all(|label| label == "class 0"));
+    refused(&["forget", &model, "class 0"], &["only class"]);
+    stdout(&loranpac(&["rollback", &model]));
+    assert!(labels(&model, &new).contains(&"class 1".to_owned()));
+    stdout(&loranpac(&["rollback", &model, "--drop"]));
+    refused(&["rollback", &model], &["no earlier version"]);
+    assert!(stdout(&loranpac(&["verify", &model])).contains("every byte"));
+}
+
+#[test]
+fn an_export_predicts_what_the_model_predicts() {
+    let place = Place::new();
+    let (day, new) = (place.csv("day.csv", &[0, 1, 2], 1), place.csv("new.csv", &[0, 1, 2], 3));
+    let model = place.model("m.lrp");
+    stdout(&loranpac(&["learn", &model, &day]));
+    let (full, half, onnx) = (place.path("f.safetensors"), place.path("h.safetensors"), place.path("m.onnx"));
+    stdout(&loranpac(&["export", &model, &full]));
+    stdout(&loranpac(&["export", &model, &half, "--half"]));
+    stdout(&loranpac(&["export", &model, &onnx]));
+    assert_eq!(scores(&full, &new), scores(&model, &new));
+    close(&scores(&half, &new), &scores(&model, &new), 2e-3);
+    assert_eq!(labels(&half, &new), labels(&model, &new));
+    assert!(fs::metadata(&half).unwrap().len() < fs::metadata(&full).unwrap().len());
+    refused(&["export", &model, &place.path("m.txt")], &[".onnx"]);
+    refused(&["predict", &full, &new, "--novelty"], &["basis"]);
+    let single = place.csv("single.csv", &[7], 4);
+    let one = fs::read_to_string(&single).unwrap().lines().take(2).collect::<Vec<_>>().join("\n");
+    fs::write(&single, one + "\n").unwrap();
+    stdout(&loranpac(&["learn", &model, &single]));
+    let output = loranpac(&["export", &model, &onnx]);
+    let warning = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(warning.contains("class 7 (1)") && warning.contains("reveals"), "{warning}");
+}
+
+#[test]
+fn a_damaged_model_says_what_is_damaged_and_exits_with_3() {
+    let place = Place::new();
+    let model = place.model("m.lrp");
+    stdout(&loranpac(&["learn", &model, &place.csv("day.csv", &[0, 1], 1)]));
+    let file = Path::new(&model).join("00000001-basis.safetensors");
+    let mut bytes = fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    for command in [vec!["verify", &model], vec!["learn", &model, &place.csv("b.csv", &[2], 2)]] {
+        let output = loranpac(&command);
+        assert_eq!(output.status.code(), Some(3), "{command:?}");
+        let said = [output.stdout, output.stderr].map(|s| String::from_utf8(s).unwrap()).concat();
+        assert!(said.contains("00000001-basis.safetensors") && said.contains("damaged"), "{said}");
+    }
+}
+
+#[test]
+fn the_manual_and_completions_come_from_the_same_source() {
+    assert!(stdout(&loranpac(&["completions", "bash"])).contains("calibrate"));
+    assert!(stdout(&loranpac(&["man"])).contains("loranpac"));
+    let place = Place::new();
+    stdout(&loranpac(&["man", &place.path("man")]));
+    assert!(Path::new(&place.path("man")).join("loranpac-learn.1").is_file());
+    assert_eq!(loranpac(&["learn"]).status.code(), Some(2));
+}
+
+#[test]
+fn feature_files_of_experiments_serve_too() {
+    let (place, set) = (Place::new(), data());
+    let (model, path) = (place.path("m.lrp"), set.path().to_str().unwrap());
+    stdout(&loranpac(&["init", &model, "--like", path, "--width", "200", "--filter", "hard", "--schedule", "paper"]));
+    stdout(&loranpac(&["learn", &model, path]));
+    let result = json(&["eval", &model, path, "--json"]);
+    assert_eq!((result["samples"].as_u64(), result["accuracy"].as_f64()), (Some(24), Some(100.0)));
+}
