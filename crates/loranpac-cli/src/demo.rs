@@ -1,18 +1,21 @@
 //! `loranpac demo`: the main job on data that is inside the program.
 
 use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use loranpac::lift::{self, LiftSpec};
 use loranpac::memory;
 use loranpac::registry::MethodOptions;
+use loranpac_eval::dataset::Part;
 use loranpac_eval::embedded::digits;
 use loranpac_eval::run::{Experiment, Run};
 use loranpac_eval::spec::Spec;
 use loranpac_eval::stream::{self, Scenario};
 
 use crate::progress::Bar;
+use crate::run::write;
 use crate::table;
 
 /// Options of `demo`.
@@ -24,6 +27,9 @@ pub struct Args {
     /// Class order, as NumPy's legacy generator shuffles for this seed
     #[arg(long, default_value_t = 1993, value_name = "S")]
     seed: u32,
+    /// Write the digits as CSV files into this folder instead: two weeks to learn, and some to test and to predict
+    #[arg(long, value_name = "DIR")]
+    files: Option<PathBuf>,
 }
 
 /// Method, title of its column.
@@ -35,6 +41,9 @@ const METHODS: [(&str, &str); 4] = [
 ];
 
 pub fn main(args: Args) -> Result<()> {
+    if let Some(folder) = &args.files {
+        return files(folder);
+    }
     let clock = Instant::now();
     let data = digits();
     let spec = LiftSpec::new(data.dim, args.width);
@@ -83,6 +92,32 @@ pub fn main(args: Args) -> Result<()> {
         table::seconds(clock.elapsed().as_secs_f64())
     );
     println!("\nNext: loranpac run --data FEATURES.npz   (x_train, y_train, x_test, y_test; see loranpac run --help)");
+    Ok(())
+}
+
+/// The digits as somebody would collect them: 0 to 4 in the first week, 5 to 9 in the second.
+fn files(folder: &Path) -> Result<()> {
+    let data = digits();
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let rows = |part: &Part, wanted: &dyn Fn(usize) -> bool, labels: bool| {
+        let header = (0..data.dim).map(|i| format!("pixel{i}")).chain(labels.then(|| "label".to_owned()));
+        let mut text = header.collect::<Vec<_>>().join(",") + "\n";
+        for (row, &class) in part.y.iter().enumerate().filter(|(_, class)| wanted(**class)) {
+            let x = part.x[row * data.dim..(row + 1) * data.dim].iter().map(|v| v.to_string());
+            let label = labels.then(|| format!("digit {}", data.classes[class]));
+            text += &(x.chain(label).collect::<Vec<_>>().join(",") + "\n");
+        }
+        text
+    };
+    for (name, text) in [
+        ("week1.csv", rows(&data.train, &|class| class < 5, true)),
+        ("week2.csv", rows(&data.train, &|class| class >= 5, true)),
+        ("test.csv", rows(&data.test, &|_| true, true)),
+        ("new.csv", rows(&data.test, &|_| true, false)),
+    ] {
+        write(&folder.join(name), &text)?;
+    }
+    println!("{}: week1.csv, week2.csv, test.csv, new.csv", folder.display());
     Ok(())
 }
 

@@ -108,10 +108,19 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", words(&error));
             ExitCode::from(exit_code(&error))
         }
     }
+}
+
+/// The error with its causes, each said once.
+fn words(error: &anyhow::Error) -> String {
+    error
+        .chain()
+        .skip(1)
+        .map(|cause| cause.to_string())
+        .fold(error.to_string(), |text, cause| if text.contains(&cause) { text } else { format!("{text}: {cause}") })
 }
 
 /// 3 for a damaged model, 1 for everything else.

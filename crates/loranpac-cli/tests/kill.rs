@@ -107,5 +107,7 @@ fn learning_survives_being_killed_at_any_moment() {
             assert!(*bytes == expected[name], "{name} differs");
         }
     }
-    println!("{kills} kills, {finished} models finished in spite of them, 0 damaged, 0 tasks lost, all the same to the bit");
+    println!(
+        "{kills} kills, {finished} models finished in spite of them, 0 damaged, 0 tasks lost, all the same to the bit"
+    );
 }

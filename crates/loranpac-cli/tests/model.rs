@@ -67,11 +67,17 @@ fn close(a: &[f64], b: &[f64], tolerance: f64) {
 #[test]
 fn from_nothing_to_answers_in_three_commands() {
     let place = Place::new();
-    let (monday, tuesday, new) =
-        (place.csv("mon.csv", &[0, 1, 2], 1), place.csv("tue.csv", &[3, 4], 2), place.csv("new.csv", &[0, 1, 2, 3, 4], 3));
+    let (monday, tuesday, new) = (
+        place.csv("mon.csv", &[0, 1, 2], 1),
+        place.csv("tue.csv", &[3, 4], 2),
+        place.csv("new.csv", &[0, 1, 2, 3, 4], 3),
+    );
     let model = place.model("m.lrp");
     let learned = json(&["learn", &model, &monday, &tuesday, "--json"]);
-    assert_eq!((&learned["tasks"], &learned["samples"], &learned["classes_in_all"]), (&2.into(), &60.into(), &5.into()));
+    assert_eq!(
+        (&learned["tasks"], &learned["samples"], &learned["classes_in_all"]),
+        (&2.into(), &60.into(), &5.into())
+    );
     let verdict = learned["verdict"].as_str().unwrap();
     assert!(verdict.contains("nothing was lost"), "{verdict}");
     let found = labels(&model, &new);
@@ -107,6 +113,22 @@ fn answers_come_as_people_and_programs_want_them() {
     assert!(!String::from_utf8_lossy(&output.stderr).contains("uncalibrated"));
     let first: serde_json::Value = serde_json::from_str(stdout(&output).lines().next().unwrap()).unwrap();
     assert_eq!((&first["calibrated"], &first["rejected"], &first["label"]), (&true.into(), &true.into(), &().into()));
+    // NumPy arrays are what feature files are, and read as such.
+    let arrays = place.path("answers.npz");
+    refused(&["predict", &model, &new, "--to", "npz"], &["--out"]);
+    stdout(&loranpac(&["predict", &model, &new, "--to", "npz", "--out", &arrays, "--scores", "--novelty"]));
+    let mut read = loranpac_eval::samples::Reader::open(
+        Path::new(&arrays),
+        &loranpac_eval::samples::Options {
+            features: Some("scores".to_owned()),
+            label: Some("label".to_owned()),
+            ..Default::default()
+        },
+    )
+    .unwrap();
+    let batch = read.next(100).unwrap().unwrap();
+    let named: Vec<String> = batch.labels.unwrap().iter().map(|label| label.to_string()).collect();
+    assert_eq!((read.dim(), named), (3, labels(&model, &new)));
     // Standard input, and a pipe that is closed early.
     let mut child = Command::new(env!("CARGO_BIN_EXE_loranpac"))
         .args(["predict", &model, "-", "--format", "csv"])
@@ -160,8 +182,7 @@ fn bad_samples_change_nothing() {
 #[test]
 fn models_of_several_sites_become_one() {
     let place = Place::new();
-    let files: Vec<String> =
-        (0..4).map(|i| place.csv(&format!("{i}.csv"), &[i, i + 1, 9], i + 1)).collect();
+    let files: Vec<String> = (0..4).map(|i| place.csv(&format!("{i}.csv"), &[i, i + 1, 9], i + 1)).collect();
     let whole = place.model("whole.lrp");
     let mut words = vec!["learn", &whole];
     words.extend(files.iter().map(String::as_str));
@@ -189,7 +210,8 @@ fn models_of_several_sites_become_one() {
 #[test]
 fn a_change_of_mind_is_a_command() {
     let place = Place::new();
-    let (one, two, new) = (place.csv("1.csv", &[0, 1], 1), place.csv("2.csv", &[2], 2), place.csv("n.csv", &[0, 1, 2], 5));
+    let (one, two, new) =
+        (place.csv("1.csv", &[0, 1], 1), place.csv("2.csv", &[2], 2), place.csv("n.csv", &[0, 1, 2], 5));
     let (model, never) = (place.model("m.lrp"), place.model("never.lrp"));
     stdout(&loranpac(&["learn", &model, &one, &two]));
     stdout(&loranpac(&["learn", &never, &one]));

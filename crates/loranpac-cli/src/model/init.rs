@@ -14,7 +14,7 @@ use super::{Samples, new_folder, shown};
 #[derive(clap::Args)]
 #[command(
     after_help = "Example:  loranpac init intents.lrp --like monday.npz --encoder all-MiniLM-L6-v2",
-    group = ArgGroup::new("features").args(["dim", "like"]).required(true),
+    group = ArgGroup::new("size").args(["dim", "like"]).required(true),
     group = ArgGroup::new("cut").args(["truncate", "threshold", "rank", "ridge"]),
 )]
 pub struct Args {

@@ -8,6 +8,7 @@ pub mod inspect;
 pub mod keep;
 pub mod learn;
 pub mod merge;
+mod npz;
 pub mod predict;
 
 use std::path::{Path, PathBuf};
@@ -86,7 +87,7 @@ pub struct Classifier {
 impl Classifier {
     /// Opens a model, or a file that `export` has written. A classifier that has not been formed yet is formed.
     pub fn open(path: &Path) -> Result<(Classifier, Option<Model>)> {
-        let (inference, model) = if path.is_dir() {
+        let (inference, model) = if path.is_dir() || path.extension().is_some_and(|e| e == "lrp") {
             let mut model = Model::open(path)?;
             (inference(&mut model)?, Some(model))
         } else {

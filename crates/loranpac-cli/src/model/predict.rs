@@ -2,15 +2,16 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use loranpac::{Features, Learner};
+use loranpac::{Features, Label, Learner};
 use loranpac_eval::samples::Half;
 use loranpac_store::temperature::{self, probabilities};
 use serde_json::json;
 
+use super::npz::{self, Column};
 use super::{Classifier, ROWS, Samples, on_threads, shown};
 
 /// Options of `predict`.
@@ -56,6 +57,8 @@ pub struct Args {
 enum To {
     Csv,
     Jsonl,
+    /// NumPy arrays: label, score and what else was asked for; needs --out
+    Npz,
 }
 
 pub fn main(args: Args) -> Result<()> {
@@ -77,7 +80,11 @@ fn predict(args: &Args) -> Result<()> {
     if args.probabilities && inference.temperature.is_none() {
         eprintln!("note: probabilities are uncalibrated; `loranpac calibrate` fits a temperature on held-out samples");
     }
+    if args.to == To::Npz && (args.out.is_none() || args.top > 1) {
+        bail!("--to npz writes the best class of each sample into a file: give --out, and no --top");
+    }
     let mut out: Box<dyn Write> = match &args.out {
+        Some(_) if args.to == To::Npz => Box::new(io::sink()),
         Some(path) => Box::new(File::create(path).with_context(|| format!("cannot write {}", path.display()))?),
         None => Box::new(io::stdout().lock()),
     };
@@ -88,6 +95,7 @@ fn predict(args: &Args) -> Result<()> {
         if args.to == To::Csv {
             writeln!(out, "{}", header(args, top, &labels).join(","))?;
         }
+        let mut arrays = Arrays::default();
         let temperature = inference.temperature.unwrap_or(temperature::UNCALIBRATED);
         while let Some(batch) = reader.next(ROWS)? {
             let scores = classifier.scores(&batch.x)?;
@@ -105,11 +113,15 @@ fn predict(args: &Args) -> Result<()> {
                 match args.to {
                     To::Csv => writeln!(out, "{}", answer.csv(args, &labels).join(","))?,
                     To::Jsonl => writeln!(out, "{}", answer.json(args, &classifier))?,
+                    To::Npz => arrays.add(&answer, args, &classifier),
                 }
             }
         }
         out.flush()?;
-        Ok(())
+        match &args.out {
+            Some(path) if args.to == To::Npz => arrays.write(path, &classifier),
+            _ => Ok(()),
+        }
     })();
     match outcome {
         // Whoever reads our output has seen enough.
@@ -167,6 +179,44 @@ impl Answer<'_> {
             value["scores"] = json!(self.row);
         }
         value
+    }
+}
+
+/// Answers by column.
+#[derive(Default)]
+struct Arrays {
+    labels: Vec<Label>,
+    score: Vec<f64>,
+    probability: Vec<f64>,
+    novelty: Vec<f64>,
+    rejected: Vec<f64>,
+    scores: Vec<f32>,
+}
+
+impl Arrays {
+    fn add(&mut self, answer: &Answer<'_>, args: &Args, classifier: &Classifier) {
+        let (class, score) = answer.best[0];
+        self.labels.push(classifier.inference.labels[class].clone());
+        self.score.push(score.into());
+        self.probability.extend(answer.shares.as_ref().map(|shares| shares[class]));
+        self.novelty.extend(answer.novelty);
+        self.rejected.extend(args.reject.map(|_| f64::from(u8::from(answer.rejected))));
+        if args.scores {
+            self.scores.extend(answer.row);
+        }
+    }
+
+    fn write(self, path: &Path, classifier: &Classifier) -> Result<()> {
+        let labels = &classifier.inference.labels;
+        let mut columns = vec![("label", Column::Labels(self.labels)), ("score", Column::Float(self.score))];
+        let extra = [("probability", self.probability), ("novelty", self.novelty), ("rejected", self.rejected)];
+        let extra = extra.into_iter().filter(|(_, values)| !values.is_empty());
+        columns.extend(extra.map(|(name, values)| (name, Column::Float(values))));
+        if !self.scores.is_empty() {
+            columns.push(("scores", Column::Matrix(labels.len(), self.scores)));
+            columns.push(("classes", Column::Labels(labels.clone())));
+        }
+        npz::write(path, &columns)
     }
 }
 
