@@ -88,7 +88,7 @@ fn rows_of_different_lengths_are_refused() {
 fn values_that_are_not_finite_are_refused() {
     let file =
         write(&[(Features::Double(&[1.0, 2.0, 1e300, 0.0]), Labels::None, None)], 2, WriterProperties::default());
-    check_bad(&file, &Options::default(), &["row 1", "column 0", "inf"]);
+    check_bad(&file, &Options::default(), &["feature 0 of row 1", "inf"]);
 }
 
 #[test]

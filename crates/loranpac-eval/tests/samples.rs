@@ -138,6 +138,7 @@ fn the_first_line_of_a_table_is_a_header_if_it_is_not_numbers() {
         ("a,Class\n1,cat\n", plain.clone()),
         ("a,z\n1,cat\n", label("last")),
         ("0,label\n1,cat\n", label("last")),
+        ("0,last\n1,cat\n", label("last")),
         ("0,1,2,z\n1,1,1,cat\n", label("last")),
         ("\u{feff}a , y\r\n\r\n 1 , cat \r\n", plain.clone()),
         ("\"a\";\"y\"\n1;\"cat\"\n", plain.clone()),
@@ -228,7 +229,7 @@ fn what_is_wrong_with_tensors_is_told() {
     let lie = lie.replace("[5,3]", "[5,9]").into_bytes();
     // The replacement kept the header's length; the data is binary, and is put back.
     let start = whole.len() - 100;
-    bad(&[&lie[..start], &whole[start..]].concat(), &["array x", "[5, 9]"]);
+    bad(&[&lie[..start], &whole[start..]].concat(), &["header", "shape"]);
     bad(&tensors(&[("z", safetensors::Dtype::F32, &[1, 1], vec![0; 4])]), &["no array x", "z"]);
     bad(&tensors(&[("x", safetensors::Dtype::F8_E4M3, &[1, 1], vec![0; 1])]), &["F8_E4M3"]);
     let labels = ("y", safetensors::Dtype::U64, &[1][..], vec![255; 8]);
@@ -245,15 +246,15 @@ fn what_is_wrong_with_a_table_is_told() {
     bad("\n\n", &plain, &["no lines"]);
     bad("y\n1\n", &plain, &["no column besides the label"]);
     bad("a,b\n1,2\n3\n", &plain, &["line 3", "1 cells", "2"]);
-    bad("a,b\n1,2\n\n3,4,5\n", &plain, &["line 4", "3 cells"]);
+    bad("a,b\n1,2\n3,4,5\n", &plain, &["line 3", "3 cells"]);
     bad("a,b\n1,x\n", &plain, &["line 2", "column b", "\"x\"", "label"]);
     bad("a,y\nx,1\n", &plain, &["line 2", "column a", "\"x\" is not a number"]);
     bad("1,2\n3,four\n", &plain, &["line 2", "column 1", "four"]);
     bad("a;y\n1,5;1\n", &plain, &["1,5", "a point"]);
     bad("a,b\n1,\n", &plain, &["line 2", "column b", "\"\""]);
     bad("a,y\n1,2\n1, \n", &plain, &["line 3", "column y", "label is empty"]);
-    bad("a,b\n1,nan\n", &plain, &["row 0", "column 1", "NaN"]);
-    bad("a,b\n1,2\n1,1e99\n", &plain, &["row 1", "column 1", "inf"]);
+    bad("a,b\n1,nan\n", &plain, &["feature 1 of row 0", "NaN"]);
+    bad("a,b\n1,2\n1,1e99\n", &plain, &["feature 1 of row 1", "inf"]);
     bad(",a\n0,1\n", &plain, &["column 1", "index=False"]);
     bad("a,b\n1,2\n", &label("kind"), &["label column kind", "a, b"]);
     bad("1,2\n3,4\n", &label("kind"), &["label column kind", "0, 1"]);
@@ -289,7 +290,7 @@ fn what_is_wrong_with_objects_is_told() {
     bad("{\"x\":[1],\"y\":18446744073709551615}\n", &plain, &["line 1", "64 bits"]);
     bad("{\"x\":[1],\"x\":[2]}\n", &plain, &["line 1", "twice"]);
     bad("{\"x\":[NaN]}\n", &plain, &["line 1"]);
-    bad("{\"x\":[1]}\n{\"x\":[1e39]}\n", &plain, &["row 1", "inf"]);
+    bad("{\"x\":[1]}\n{\"x\":[1e39]}\n", &plain, &["line 2", "out of range"]);
 }
 
 #[test]
