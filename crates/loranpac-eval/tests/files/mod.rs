@@ -144,15 +144,18 @@ pub mod parquet {
         None,
     }
 
+    /// Definition and repetition.
+    pub type Levels = (Vec<i16>, Vec<i16>);
+
     /// Levels of lists of the same length.
-    fn levels(rows: usize, dim: usize) -> (Vec<i16>, Vec<i16>) {
+    fn levels(rows: usize, dim: usize) -> Levels {
         let repetition = (0..rows * dim).map(|at| i16::from(at % dim != 0)).collect();
         (vec![3; rows * dim], repetition)
     }
 
-    /// A file with groups of rows. `levels`: definition and repetition, if the lists are not all of one length.
+    /// A file with groups of rows; levels are given if the lists are not all of one length.
     pub fn write(
-        groups: &[(Features<'_>, Labels<'_>, Option<(Vec<i16>, Vec<i16>)>)],
+        groups: &[(Features<'_>, Labels<'_>, Option<Levels>)],
         dim: usize,
         properties: WriterProperties,
     ) -> Vec<u8> {
@@ -197,7 +200,7 @@ pub mod parquet {
         group: &mut SerializedRowGroupWriter<'_, Vec<u8>>,
         features: &Features<'_>,
         dim: usize,
-        given: &Option<(Vec<i16>, Vec<i16>)>,
+        given: &Option<Levels>,
     ) {
         let length = match features {
             Features::Single(values) | Features::Half(values) => values.len(),
