@@ -11,7 +11,7 @@ use files::{X, Y};
 use loranpac::Label;
 use loranpac_eval::error::Error;
 use loranpac_eval::samples::{Batch, Format, Options, Reader};
-use parquet::basic::Compression;
+use parquet::basic::{Compression, Encoding};
 use parquet::file::properties::WriterProperties;
 
 fn read(bytes: &[u8], options: &Options) -> Result<Vec<Batch>, Error> {
@@ -116,6 +116,14 @@ fn a_footer_that_claims_too_much_is_refused_without_the_memory() {
     deep.push(0);
     check_bad(&footer(&deep), &Options::default(), &["footer", "too deep"]);
     check_bad(&footer(&[0x19, 0xfc, 0xff, 0xff, 0xff, 0x7f]), &Options::default(), &["footer", "truncated"]);
+}
+
+#[test]
+fn an_encoding_whose_decoder_panics_is_refused() {
+    let properties = WriterProperties::builder().set_dictionary_enabled(false);
+    let properties = properties.set_encoding(Encoding::BYTE_STREAM_SPLIT).build();
+    let file = write(&[(Features::Single(&X), Labels::None, None)], 3, properties);
+    check_bad(&file, &Options::default(), &["column features", "encoding", "plain values or a dictionary"]);
 }
 
 #[test]

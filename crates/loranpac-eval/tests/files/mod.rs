@@ -244,7 +244,7 @@ pub mod parquet {
         let second = WriterProperties::builder()
             .set_writer_version(WriterVersion::PARQUET_2_0)
             .set_dictionary_enabled(false)
-            .set_encoding(Encoding::BYTE_STREAM_SPLIT)
+            .set_encoding(Encoding::PLAIN)
             .set_column_encoding("label".into(), Encoding::DELTA_BINARY_PACKED);
         vec![
             ("plain", singles(plain.build())),
