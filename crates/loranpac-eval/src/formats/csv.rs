@@ -65,12 +65,12 @@ impl Csv {
         let cells = cells.map_err(|_| self.refuse(line, LineProblem::NotText))?;
         self.columns = cells.len();
         let wanted = options.label.as_deref();
-        let named = wanted.is_some_and(|name| cells.contains(&name));
-        let place = wanted.filter(|_| !named).and_then(|wanted| place(wanted, cells.len()));
+        let place = wanted.and_then(|wanted| place(wanted, cells.len()));
         let usual = |cell: &str| text::LABELS.iter().any(|label| label.eq_ignore_ascii_case(cell));
         let features = || cells.iter().enumerate().filter(|&(at, _)| Some(at) != place).map(|(_, cell)| *cell);
         let counted = cells.len() > 2 && features().enumerate().all(|(at, cell)| cell == at.to_string());
-        let label_is_name = place.is_some_and(|at| usual(cells[at]));
+        let label_is_name =
+            place.is_some_and(|at| usual(cells[at]) || Some(cells[at]) == wanted && cells[at].parse::<f32>().is_err());
         if !(counted || label_is_name || features().any(|cell| cell.parse::<f32>().is_err())) {
             self.label = match (place, wanted) {
                 (None, Some(wanted)) => {
@@ -85,8 +85,9 @@ impl Csv {
         if let Some(number) = cells.iter().position(|cell| cell.is_empty()) {
             return Err(self.refuse(line, LineProblem::NoName { number: number + 1 }));
         }
+        // A column that has the name comes before one that has the place.
         let label = match place {
-            Some(place) => Some(place),
+            Some(place) => Some(cells.iter().position(|&cell| Some(cell) == wanted).unwrap_or(place)),
             None => text::find(&self.path, &cells, wanted, text::LABELS, "label column")?,
         };
         let names = cells.iter().map(|cell| (*cell).to_owned()).collect();

@@ -160,7 +160,10 @@ fn signed(number: u64) -> i64 {
 mod tests {
     use super::*;
 
-    fn numbers(bytes: &[u8]) -> Result<(usize, Vec<(Vec<i16>, Met)>), Stopped> {
+    /// What is met, with the fields that lead there.
+    type Places = Vec<(Vec<i16>, Met)>;
+
+    fn numbers(bytes: &[u8]) -> Result<(usize, Places), Stopped> {
         let mut met = Vec::new();
         let length = walk(bytes, &mut |path, what| {
             met.push((path.to_vec(), what));

@@ -8,6 +8,7 @@ use parquet::data_type::DataType;
 use parquet::schema::types::ColumnDescriptor;
 
 use super::super::text;
+use super::fenced;
 
 /// Refuses a column that is not one list of numbers per row.
 pub(super) fn check_features(about: &ColumnDescriptor) -> Result<(), String> {
@@ -144,9 +145,8 @@ impl Levels {
         take: impl FnOnce(&[T::T]),
     ) -> Result<(), String> {
         let mut values = Vec::new();
-        reader
-            .read_records(rows, Some(&mut self.definition), Some(&mut self.repetition), &mut values)
-            .map_err(|e| e.to_string())?;
+        let (definition, repetition) = (&mut self.definition, &mut self.repetition);
+        fenced(|| reader.read_records(rows, Some(definition), Some(repetition), &mut values))?;
         take(&values);
         Ok(())
     }
