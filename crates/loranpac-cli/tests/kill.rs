@@ -51,14 +51,14 @@ fn learning_survives_being_killed_at_any_moment() {
         path
     };
     let words = |path: &Path| -> Vec<String> {
-        let fixed = ["--skip", "--quiet", "--task-size", "10", "--threads", "1"].map(str::to_owned);
+        let fixed = ["--skip", "--quiet", "--task-size", "20", "--threads", "1"].map(str::to_owned);
         ["learn".to_owned(), path.to_str().unwrap().to_owned()].into_iter().chain(days.clone()).chain(fixed).collect()
     };
     let whole = start("whole.lrp");
     let clock = Instant::now();
     let arguments = words(&whole);
     stdout(&loranpac(&arguments.iter().map(String::as_str).collect::<Vec<_>>()));
-    let mut longest = clock.elapsed();
+    let whole_time = clock.elapsed();
     let expected = files(&whole);
 
     let (mut kills, mut finished, mut random) = (0, 0, 1u64);
@@ -67,8 +67,7 @@ fn learning_survives_being_killed_at_any_moment() {
         let mut learned = 0;
         loop {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let moment = longest.mul_f64((random >> 40) as f64 / (1u64 << 24) as f64);
-            let clock = Instant::now();
+            let moment = whole_time.mul_f64(0.6 * (random >> 40) as f64 / (1u64 << 24) as f64);
             let mut child = Command::new(env!("CARGO_BIN_EXE_loranpac"))
                 .args(words(&path))
                 .stdout(Stdio::null())
@@ -82,19 +81,16 @@ fn learning_survives_being_killed_at_any_moment() {
             let done = output.status.success();
             assert!(done || output.status.code().is_none(), "neither finished nor killed: {message}");
             kills += usize::from(!done);
-            if done {
-                longest = clock.elapsed().max(Duration::from_millis(5));
-            }
             // The model opens as after one of its tasks, every byte verifies, and nothing learned is lost.
             let damage = Model::verify(&path).unwrap().damage;
             assert!(damage.is_empty(), "after {kills} kills: {damage:?}");
             let mut model = Model::open(&path).unwrap();
             model.learner().unwrap();
             let tasks = model.manifest().tasks.len();
-            assert!(tasks >= learned && model.manifest().samples == 10 * tasks, "{learned} tasks, then {tasks}");
+            assert!(tasks >= learned && model.manifest().samples == 20 * tasks, "{learned} tasks, then {tasks}");
             learned = tasks;
             if done {
-                assert_eq!(learned, 18);
+                assert_eq!(learned, 9);
                 break;
             }
         }

@@ -1,7 +1,7 @@
 //! `loranpac eval` and `loranpac calibrate`: a model on labelled samples that it has not learned.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use loranpac::Label;
@@ -59,7 +59,7 @@ struct Scored {
     strange: BTreeMap<Label, usize>,
 }
 
-fn score(classifier: &Classifier, file: &PathBuf, samples: &Samples) -> Result<Scored> {
+fn score(classifier: &Classifier, file: &Path, samples: &Samples) -> Result<Scored> {
     let inference = &classifier.inference;
     let mut reader = samples.open_labelled(file, Half::Test, inference.lift.dim)?;
     let index: BTreeMap<&Label, usize> = inference.labels.iter().enumerate().map(|(i, label)| (label, i)).collect();

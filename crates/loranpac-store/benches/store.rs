@@ -1,0 +1,133 @@
+//! What a task costs on the disk, and how long a large model takes to open: `cargo bench -p loranpac-store --bench store`.
+//!
+//! E = 50,000, r = 5,000, 150 classes, late schedule; then one more task of 100 samples. `-- WIDTH RANK` for other sizes.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use loranpac::{Config, Features, Filter, Label, Learner, Ridge};
+use loranpac_store::disk::{Disk, Output, RealDisk};
+use loranpac_store::{LiftRecord, Model, Settings};
+
+const DIM: usize = 384;
+const CLASSES: usize = 150;
+
+/// A disk that counts what is written.
+#[derive(Clone, Default)]
+struct Counting(Arc<AtomicU64>);
+
+struct CountingFile(Counting, Box<dyn Output>);
+
+impl Write for CountingFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.1.write(bytes)?;
+        self.0.0.fetch_add(written as u64, Ordering::Relaxed);
+        Ok(written)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.1.flush()
+    }
+}
+
+impl Output for CountingFile {
+    fn sync(&mut self) -> io::Result<()> {
+        self.1.sync()
+    }
+}
+
+impl Disk for Counting {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn Output>> {
+        Ok(Box::new(CountingFile(self.clone(), RealDisk.create(path)?)))
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        RealDisk.rename(from, to)
+    }
+    fn sync_folder(&self, path: &Path) -> io::Result<()> {
+        RealDisk.sync_folder(path)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        RealDisk.remove(path)
+    }
+    fn make_folder(&self, path: &Path) -> io::Result<()> {
+        RealDisk.make_folder(path)
+    }
+}
+
+/// Clustered samples of unit length, about.
+fn samples(count: usize, seed: u64) -> (Vec<f32>, Vec<Label>) {
+    let mut state = seed;
+    let mut next = move || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 40) as f32 / (1u64 << 24) as f32 - 0.5
+    };
+    let labels: Vec<usize> = (0..count).map(|i| (i * 7 + seed as usize) % CLASSES).collect();
+    let centre = |class: usize, j: usize| (((class * 7919 + j * 104_729) % 1009) as f32 / 504.5 - 1.0) * 0.05;
+    let x =
+        labels.iter().flat_map(|&class| (0..DIM).map(move |j| (class, j))).map(|(c, j)| centre(c, j) + 0.1 * next());
+    let x = x.collect();
+    (x, labels.into_iter().map(|class| Label::from(class as i64)).collect())
+}
+
+fn main() {
+    let sizes: Vec<usize> = std::env::args().filter_map(|word| word.parse().ok()).collect();
+    let (width, rank) = (sizes.first().copied().unwrap_or(50_000), sizes.get(1).copied().unwrap_or(5_000));
+    let folder = tempfile::tempdir().expect("a folder for the model");
+    let path = folder.path().join("large.lrp");
+    let lift = LiftRecord { name: "relu-random".to_owned(), dim: DIM, width, seed: 0, gamma: 0.1 };
+    let config = Config { filter: Filter::Soft(Ridge::GeometricMean), ..Config::default() };
+    let disk = Counting::default();
+    let settings = Settings { lift, config, keep: 1, encoder: None };
+    let mut model = Model::create_on(Box::new(disk.clone()), &path, &settings).expect("a new model");
+    let report = |what: &str, clock: Instant, bytes: u64| {
+        println!("{what:<58} {:>8.2} s {:>9.1} MB", clock.elapsed().as_secs_f64(), bytes as f64 / 1e6);
+    };
+    let clock = Instant::now();
+    let (x, y) = samples(rank, 1);
+    model.learn(Features::new(&x, DIM).expect("samples"), &y).expect("learned");
+    model.note("first", "1", rank);
+    model.commit().expect("committed");
+    report(&format!("learn {rank} samples at E = {width}"), clock, disk.0.swap(0, Ordering::Relaxed));
+    println!("r = {}, {} classes", model.manifest().rank(), model.manifest().classes.len());
+    drop(model);
+
+    let (x, y) = samples(100, 2);
+    let mut model = Model::open_to_write_on(Box::new(disk.clone()), &path).expect("opened");
+    let clock = Instant::now();
+    model.learn(Features::new(&x, DIM).expect("samples"), &y).expect("learned");
+    model.note("second", "2", 100);
+    model.commit().expect("committed");
+    report("learn 100 more and commit", clock, disk.0.swap(0, Ordering::Relaxed));
+    let clock = Instant::now();
+    model.learner().and_then(|learner| Ok(learner.prepare()?)).expect("a classifier");
+    model.commit().expect("committed");
+    report("form the classifier and commit it", clock, disk.0.swap(0, Ordering::Relaxed));
+    drop(model);
+
+    let mut ratios = Vec::new();
+    for _ in 0..3 {
+        let clock = Instant::now();
+        let mut model = Model::open(&path).expect("opened");
+        model.learner_unchecked().expect("mapped");
+        let mapped = clock.elapsed().as_secs_f64();
+        let clock = Instant::now();
+        let files = fs::read_dir(&path).expect("a folder").map(|entry| entry.expect("a file").path());
+        let bytes: usize = files.map(|file| fs::read(file).map_or(0, |bytes| bytes.len())).sum();
+        let read = clock.elapsed().as_secs_f64();
+        let clock = Instant::now();
+        model.learner().expect("checked");
+        let checked = clock.elapsed().as_secs_f64();
+        println!(
+            "open, mapped {mapped:.3} s; read all {:.0} MB {read:.3} s; check all {checked:.3} s; mapped / read {:.3}",
+            bytes as f64 / 1e6,
+            mapped / read
+        );
+        ratios.push(mapped / read);
+    }
+}
