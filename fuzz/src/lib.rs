@@ -3,4 +3,13 @@
 #[path = "../../crates/loranpac-eval/tests/files/promises.rs"]
 mod promises;
 
+use std::path::PathBuf;
+
 pub use promises::check;
+
+/// A file with these bytes, for readers that want one.
+pub fn file(target: &str, data: &[u8]) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("loranpac-fuzz-{target}-{}", std::process::id()));
+    std::fs::write(&path, data).unwrap();
+    path
+}

@@ -1,7 +1,8 @@
 //! The feature map of a model, as it is written down: a few numbers, from which P is made again.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use faer::{MatMut, MatRef};
 use loranpac::lift::{self, FeatureMap, LiftSpec, Projection};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -38,6 +39,11 @@ impl LiftRecord {
         Ok(lift::build(&self.name, self.spec(keep))?)
     }
 
+    /// Makes a map whose P is made when it is first used: a model opens without it.
+    pub(crate) fn build_lazily(&self) -> Result<Arc<dyn FeatureMap>, Error> {
+        Ok(Arc::new(Lazy { record: self.clone(), small: self.build(false)?, kept: OnceLock::new() }))
+    }
+
     /// A digest of the parameters and of the first rows of P: two models whose digests agree may be merged.
     pub fn digest(&self) -> String {
         let LiftRecord { name, dim, width, seed, gamma } = self;
@@ -48,6 +54,33 @@ impl LiftRecord {
         let projection = Projection::from_seed(rows, *dim, *seed, false);
         projection.rows(0, rows, &mut scratch).iter().for_each(|value| hash.update(value.to_le_bytes()));
         hex(&hash.finalize())
+    }
+}
+
+/// A map that is made when it is first used.
+struct Lazy {
+    record: LiftRecord,
+    /// The same without P in memory.
+    small: Arc<dyn FeatureMap>,
+    kept: OnceLock<Arc<dyn FeatureMap>>,
+}
+
+impl FeatureMap for Lazy {
+    fn name(&self) -> &'static str {
+        self.small.name()
+    }
+    fn dim(&self) -> usize {
+        self.small.dim()
+    }
+    fn width(&self) -> usize {
+        self.small.width()
+    }
+    fn lift(&self, x: MatRef<'_, f32>, h: MatMut<'_, f32>) {
+        // What could be made without P can be made with it.
+        self.kept.get_or_init(|| self.record.build(true).unwrap_or_else(|_| self.small.clone())).lift(x, h);
+    }
+    fn bytes(&self) -> usize {
+        self.kept.get().map_or(0, |kept| kept.bytes())
     }
 }
 

@@ -101,7 +101,7 @@ pub fn learner(files: &Files, manifest: &Manifest) -> Result<LoRanPac, Error> {
         drop: manifest.config.drop,
     };
     let stats = Statistics::from_state(state).ok_or_else(|| inconsistent(folder))?;
-    let lift = manifest.lift.build(true)?;
+    let lift = manifest.lift.build_lazily()?;
     let learner = LoRanPac::from_parts(lift, manifest.config, table(manifest), stats)?;
     let mut learner = learner.ok_or_else(|| inconsistent(folder))?;
     if let Some(weights) = weights(files, manifest)? {

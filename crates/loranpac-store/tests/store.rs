@@ -193,3 +193,100 @@ fn small_parts_become_one_and_superseded_files_go() {
         scores_of(&mut one)
     });
 }
+
+/// A manifest with other contents, and the digest that belongs to them.
+fn signed(json: &[u8]) -> Vec<u8> {
+    use sha2::{Digest, Sha256};
+    let digest: String = Sha256::digest(json).iter().map(|byte| format!("{byte:02x}")).collect();
+    [format!("loranpac-model 1 {digest}\n").as_bytes(), json].concat()
+}
+
+#[test]
+fn a_manifest_that_lies_is_refused_or_harmless() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("m.lrp");
+    let mut model = Model::create(&path, &small()).unwrap();
+    tasks(2).iter().for_each(|task| learn(&mut model, task));
+    model.learner().unwrap().prepare().unwrap();
+    model.commit().unwrap();
+    drop(model);
+    let bytes = fs::read(path.join("MANIFEST")).unwrap();
+    let json = &bytes[bytes.iter().position(|b| *b == b'\n').unwrap() + 1..];
+    let value: serde_json::Value = serde_json::from_slice(json).unwrap();
+    let refused = |change: &dyn Fn(&mut serde_json::Value), words: &str| {
+        let mut value = value.clone();
+        change(&mut value);
+        fs::write(path.join("MANIFEST"), signed(&serde_json::to_vec(&value).unwrap())).unwrap();
+        let error = match Model::open(&path).and_then(|mut model| model.learner_unchecked().map(drop)) {
+            Err(error) => error.to_string(),
+            Ok(()) => panic!("{words}: it was taken"),
+        };
+        assert!(error.contains(words), "{words}: {error}");
+    };
+    refused(&|m| m["files"]["../../etc/passwd"] = m["files"]["00000001-basis.safetensors"].clone(), "not a name");
+    refused(&|m| m["files"]["/tmp/x.safetensors"] = m["files"]["00000001-basis.safetensors"].clone(), "not a name");
+    refused(&|m| drop(m["files"].as_object_mut().unwrap().remove("00000001-basis.safetensors")), "not listed");
+    refused(&|m| m["basis"][0]["columns"] = 10_000_000.into(), "more directions");
+    refused(&|m| m["basis"][0]["columns"] = 3.into(), "instead of");
+    refused(&|m| m["lift"]["width"] = 59.into(), "lift");
+    refused(&|m| m["lift"]["width"] = (1u64 << 60).into(), "too large");
+    refused(&|m| m["classes"][1]["label"] = m["classes"][0]["label"].clone(), "same label");
+    refused(&|m| m["classes"][1]["sums"] = m["classes"][0]["sums"].clone(), "share");
+    refused(&|m| m["classes"][0]["sums"]["row"] = 99.into(), "no row 99");
+    refused(&|m| m["samples"] = 1.into(), "more labels");
+    refused(&|m| m["gram"][0]["grow"]["rows"] = (u64::MAX).into(), "instead of");
+    refused(&|m| m["gram"] = serde_json::json!([]), "do not fit");
+    refused(&|m| m["surprise"] = 1.into(), "unknown field");
+    fs::write(path.join("MANIFEST"), b"loranpac-model 2 00\n{}").unwrap();
+    assert!(Model::open(&path).err().unwrap().to_string().contains("format"));
+    // And whatever else the bytes may be: nothing panics.
+    let mut random = Random(3);
+    for _ in 0..2000 {
+        let mut changed = json.to_vec();
+        for _ in 0..1 + random.below(3) {
+            let at = random.below(changed.len());
+            match random.below(3) {
+                0 => changed[at] = b"0123456789-eE.\"{}[],:\xff"[random.below(22)],
+                1 => drop(changed.drain(at..(at + random.below(6)).min(changed.len()))),
+                _ => changed.insert(at, b"09-e\"[{"[random.below(7)]),
+            }
+        }
+        fs::write(path.join("MANIFEST"), signed(&changed)).unwrap();
+        if let Ok(mut model) = Model::open(&path) {
+            let _ = model.learner_unchecked().map(|learner| drop(learner.prepare()));
+        }
+    }
+}
+
+#[test]
+#[ignore = "writes the corpus of the fuzz targets anew"]
+fn write_the_corpus() {
+    let fuzz = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("m.lrp");
+    let mut model = Model::create(&path, &tiny()).unwrap();
+    let put = |target: &str, name: &str, bytes: &[u8]| {
+        fs::create_dir_all(fuzz.join(target)).unwrap();
+        fs::write(fuzz.join(target).join(name), bytes).unwrap();
+    };
+    for (t, task) in tasks(2).iter().enumerate() {
+        let bytes = fs::read(path.join("MANIFEST")).unwrap();
+        put("manifest", &format!("task-{t}"), &bytes[bytes.iter().position(|b| *b == b'\n').unwrap() + 1..]);
+        learn(&mut model, task);
+    }
+    let inference = loranpac_store::Inference {
+        lift: tiny().lift,
+        labels: model.manifest().classes.iter().map(|class| class.label.clone()).collect(),
+        weights: model.learner().unwrap().weights().unwrap().to_owned(),
+        temperature: Some(0.1),
+    };
+    for (name, precision) in [("single", loranpac_store::Precision::F32), ("half", loranpac_store::Precision::F16)] {
+        let file = folder.path().join("x.safetensors");
+        inference.save(&file, precision).unwrap();
+        put("inference", name, &fs::read(&file).unwrap());
+        let file = folder.path().join("x.onnx");
+        let options = loranpac_store::onnx::OnnxOptions { precision, ..Default::default() };
+        loranpac_store::onnx::export(&inference, &file, &options).unwrap();
+        put("onnx", name, &fs::read(&file).unwrap());
+    }
+}

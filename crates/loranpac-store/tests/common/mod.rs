@@ -49,6 +49,10 @@ pub fn small() -> Settings {
     settings(60, Config { filter: Filter::Soft(Ridge::GeometricMean), ..Config::default() })
 }
 
+pub fn tiny() -> Settings {
+    settings(12, small().config)
+}
+
 /// Soft, hard, the paper's schedule, and one that compresses.
 pub fn every_kind() -> Vec<Settings> {
     let hard = Filter::Hard { truncation: Truncation::Fraction(0.25), ridge: 0.0 };
