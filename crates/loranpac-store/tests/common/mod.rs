@@ -25,7 +25,7 @@ pub fn tasks(count: usize) -> Vec<Task> {
             let class = 2 * t + i % 3;
             let mut centre = Random(1000 + class as u64);
             task.0.extend((0..DIM).map(|_| centre.symmetric() + 0.3 * random.symmetric()));
-            task.1.push(if class % 2 == 0 {
+            task.1.push(if class.is_multiple_of(2) {
                 Label::from(class as i64)
             } else {
                 Label::from(format!("c{class}").as_str())
