@@ -63,7 +63,7 @@ pub fn segment(folder: &Path, manifest: &Manifest, name: &str) -> Result<Segment
     }
 }
 
-/// The learner that a manifest describes, with its classifier if there is one.
+/// The learner that a manifest describes, without its classifier.
 pub fn learner(files: &Files, manifest: &Manifest) -> Result<LoRanPac, Error> {
     let folder = files.folder.as_path();
     let (width, rank) = (manifest.lift.width, manifest.rank());
@@ -103,14 +103,7 @@ pub fn learner(files: &Files, manifest: &Manifest) -> Result<LoRanPac, Error> {
     let stats = Statistics::from_state(state).ok_or_else(|| inconsistent(folder))?;
     let lift = manifest.lift.build_lazily()?;
     let learner = LoRanPac::from_parts(lift, manifest.config, table(manifest), stats)?;
-    let mut learner = learner.ok_or_else(|| inconsistent(folder))?;
-    if let Some(weights) = weights(files, manifest)? {
-        let facts = manifest.weights.as_ref().map(|entry| entry.facts);
-        if !facts.is_some_and(|facts| learner.set_classifier(weights, facts)) {
-            return Err(inconsistent(folder));
-        }
-    }
-    Ok(learner)
+    learner.ok_or_else(|| inconsistent(folder))
 }
 
 /// W, transposed (E x c), if it has been formed. It is compared with its checksum.

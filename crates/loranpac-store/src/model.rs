@@ -180,6 +180,23 @@ impl Model {
         self.learner.as_mut().ok_or_else(|| Error::Refused("there is no learner".to_owned()))
     }
 
+    /// The learner with its classifier: that of the file, if the model has not changed since it was formed, or else a new one.
+    pub fn prepared(&mut self) -> Result<&mut LoRanPac, Error> {
+        let weights = if self.learner()?.is_prepared() || self.changed() { None } else { self.weights()? };
+        let facts = self.manifest.weights.as_ref().map(|entry| entry.facts);
+        let learner = self.learner()?;
+        if let (Some(weights), Some(facts)) = (weights, facts) {
+            learner.set_classifier(weights, facts);
+        }
+        learner.prepare()?;
+        Ok(learner)
+    }
+
+    /// Whether anything was learned or changed in memory since the model was read or written.
+    fn changed(&self) -> bool {
+        self.learner.as_ref().is_some_and(|learner| !is_empty(learner.statistics().changes()))
+    }
+
     /// Whether something of this digest has been learned.
     pub fn knows(&self, digest: &str) -> Option<&TaskEntry> {
         self.manifest.tasks.iter().chain(&self.tasks).find(|task| task.digest == digest)
@@ -294,6 +311,10 @@ impl Model {
                         report.damage.extend(outcome.err());
                     }
                     let whole = Files::open(folder, &manifest).and_then(|files| load::learner(&files, &manifest));
+                    let whole = whole
+                        .map(drop)
+                        .and_then(|()| Files::open(folder, &manifest))
+                        .and_then(|files| load::weights(&files, &manifest));
                     // A file that is damaged has been named above.
                     report.damage.extend(whole.err().filter(|_| report.damage.is_empty()));
                 }

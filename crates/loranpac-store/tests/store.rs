@@ -51,8 +51,8 @@ fn a_model_that_was_read_knows_what_it_knew() {
     drop(model);
     let mut model = Model::open(&path).unwrap();
     assert!(model.manifest().weights.is_some());
-    let learner = model.learner().unwrap();
-    assert_eq!((scores_of(learner), learner.summary().verdict()), (before, verdict));
+    let learner = model.prepared().unwrap();
+    assert_eq!((learner.summary().verdict(), scores_of(learner)), (verdict, before));
     assert!(matches!(model.commit(), Err(Error::Refused(_))), "it was opened to be read");
     assert_eq!(model.manifest().encoder.samples, 3 * EACH);
 }

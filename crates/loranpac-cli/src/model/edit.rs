@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use loranpac::{Features, Label, Learner};
+use loranpac::{Features, Label};
 use loranpac_eval::samples::Half;
 use loranpac_store::{Model, TaskDigest};
 
@@ -75,7 +75,7 @@ fn labels(model: &Model) -> Vec<Label> {
 
 /// Forms the classifier and writes the model.
 fn finish(model: &mut Model) -> Result<()> {
-    model.learner()?.prepare()?;
+    model.prepared()?;
     Ok(model.commit()?)
 }
 
@@ -86,17 +86,19 @@ pub fn forget(args: ForgetArgs) -> Result<()> {
         let count = model.manifest().classes.iter().find(|class| class.label == label).map_or(0, |class| class.count);
         model.learner()?.forget(&label)?;
         finish(&mut model)?;
+        let model_name = shown(&args.model);
         println!(
-            "{label} is gone from {}: no sample will be called that, and the sum of its {count} samples is deleted.\n\
-             What remains: its samples still shape the feature statistics (the basis and the Gram matrix), from which they \
-             cannot be told apart but by somebody who has them. If that is too much:\n\
-             - loranpac unlearn {} FILE takes samples back exactly, if you still have them;\n\
-             - learning anew without them leaves nothing;\n\
-             - {} earlier version is kept for rollback and still has the class: loranpac rollback --drop removes it.",
-            shown(&args.model),
-            shown(&args.model),
-            if model.manifest().keep > 0 { "an" } else { "no" },
+            "{label} is gone from {model_name}: no sample will be called that, and the sum of its {count} samples is deleted.\n\
+             What remains: its samples still shape the feature statistics (the basis and the Gram matrix). If that is too much:\n\
+             - loranpac unlearn {model_name} FILE takes samples back exactly (before the class is forgotten), if you still \
+             have them;\n\
+             - learning anew without them leaves nothing."
         );
+        if !model.history().is_empty() {
+            println!(
+                "An earlier version is kept, and still has the class: loranpac rollback {model_name} --drop deletes it."
+            );
+        }
         Ok(())
     })
 }
@@ -105,6 +107,10 @@ pub fn rename(args: RenameArgs) -> Result<()> {
     let mut model = Model::open_to_write(&args.model)?;
     let known = labels(&model);
     let (from, to) = (find_label(&known, &args.from)?, new_label(&known, &args.to));
+    if model.manifest().weights.is_some() {
+        // The classifier stays what it is.
+        model.prepared()?;
+    }
     model.learner()?.rename(&from, to.clone())?;
     model.commit()?;
     println!("{from} is called {to} from now on");

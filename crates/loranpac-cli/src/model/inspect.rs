@@ -47,7 +47,7 @@ fn inspect(args: &Args) -> Result<()> {
     let wanted = manifest.samples > 0 && (args.spectrum || (rank <= QUICK && !args.json));
     let spectrum = if wanted { model.learner()?.spectrum()? } else { None };
     let summary = match manifest.weights {
-        Some(_) => Some(model.learner_unchecked()?.summary()),
+        Some(_) => Some(model.prepared()?.summary()),
         None => None,
     };
     let verdict = summary.as_ref().and_then(|summary| summary.verdict());

@@ -74,7 +74,7 @@ fn learn(args: &Args) -> Result<()> {
     }
     // The last task was left out, and with it the classifier.
     if !args.defer && model.manifest().weights.is_none() && model.manifest().samples > 0 {
-        model.learner()?.prepare()?;
+        model.prepared()?;
         model.commit()?;
     }
     let formed = model.manifest().weights.is_some();
@@ -107,7 +107,7 @@ fn learn(args: &Args) -> Result<()> {
 
 /// The verdict in words, with its warnings on standard error.
 fn model_verdict(model: &mut Model) -> Result<Option<String>> {
-    let verdict = model.learner()?.summary().verdict();
+    let verdict = model.prepared()?.summary().verdict();
     if let Some(verdict) = &verdict {
         verdict.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
     }
@@ -180,7 +180,7 @@ fn learn_file(model: &mut Model, file: &Path, args: &Args, last: bool) -> Result
         model.note(&part, &digest, samples);
         let final_task = last && plan.as_ref().is_some_and(|plan| number + 1 == plan.len());
         if final_task && !args.defer {
-            model.learner()?.prepare()?;
+            model.prepared()?;
         }
         model.commit()?;
         done += 1;

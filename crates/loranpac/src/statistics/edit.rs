@@ -85,17 +85,14 @@ impl<T: Scalar> Statistics<T> {
     }
 
     /// Removes a class from J and N; the classes after it move up by one. Its samples stay in S.
+    ///
+    /// All other classes count as changed: what was written down together with this one is to be written without it.
     pub fn forget(&mut self, class: usize) {
         self.sums.remove(class);
         self.counts.remove(class);
         let place = |i: usize| if i < class { i } else { i + 1 };
         self.cross = Mat::from_fn(self.counts.len(), self.cross.ncols(), |i, j| self.cross[(place(i), j)]);
-        if let Some(changes) = &mut self.changes {
-            for set in [&mut changes.sums, &mut changes.cross] {
-                let others = std::mem::take(set).into_iter().filter(|other| *other != class);
-                *set = others.map(|other| if other > class { other - 1 } else { other }).collect();
-            }
-        }
+        self.note_sums(&(0..self.counts.len()).collect::<Vec<_>>());
     }
 
     /// Moves samples `h` (E x m, destroyed) from their classes to others: J and N only.
@@ -156,7 +153,8 @@ impl<T: Scalar> Statistics<T> {
             self.counts[class] -= 1;
         }
         self.samples -= classes.len();
-        self.note_sums(classes);
+        // All of J is to be written anew: beside an old column, a new one would tell what was taken away.
+        self.note_sums(&(0..self.counts.len()).collect::<Vec<_>>());
         self.keep_directions(&eigen, rank - gone);
         Ok(())
     }
@@ -204,6 +202,9 @@ impl<T: Scalar> Statistics<T> {
         if let Some(changes) = &mut self.changes {
             changes.sums.extend(classes);
             changes.cross.extend(classes);
+            // A class that was removed may have been noted before.
+            changes.sums.split_off(&self.counts.len());
+            changes.cross.split_off(&self.counts.len());
         }
     }
 }

@@ -149,6 +149,13 @@ impl<T: Scalar> Statistics<T> {
         self.changes.get_or_insert_default();
     }
 
+    /// What has changed so far.
+    pub fn changes(&self) -> &Changes {
+        static NONE: Changes =
+            Changes { factors: Vec::new(), gram: false, basis: false, sums: BTreeSet::new(), cross: BTreeSet::new() };
+        self.changes.as_ref().unwrap_or(&NONE)
+    }
+
     /// What has changed since this was last asked.
     pub fn take_changes(&mut self) -> Changes {
         self.changes.as_mut().map(std::mem::take).unwrap_or_default()
