@@ -194,6 +194,41 @@ fn small_parts_become_one_and_superseded_files_go() {
     });
 }
 
+/// Whether some numbers stand anywhere in the files of a model.
+fn stands_in(path: &std::path::Path, numbers: &[f32]) -> bool {
+    let wanted: Vec<u8> = numbers[..16].iter().flat_map(|v| v.to_le_bytes()).collect();
+    let mut files = fs::read_dir(path).unwrap().map(|entry| fs::read(entry.unwrap().path()).unwrap());
+    files.any(|bytes| bytes.windows(wanted.len()).any(|window| window == wanted))
+}
+
+#[test]
+fn what_is_forgotten_or_taken_back_is_not_in_the_files_any_more() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("m.lrp");
+    let mut model = Model::create(&path, &soft()).unwrap();
+    model.keep(0);
+    let tasks = tasks(3);
+    tasks.iter().for_each(|task| learn(&mut model, task));
+    let sum = |model: &mut Model, class: usize| model.learner().unwrap().statistics().label_sum(class).to_vec();
+    let forgotten = sum(&mut model, 0);
+    assert!(stands_in(&path, &forgotten));
+    let label = model.manifest().classes[0].label.clone();
+    model.learner().unwrap().forget(&label).unwrap();
+    model.commit().unwrap();
+    assert!(!stands_in(&path, &forgotten));
+    // The old sums of a class would tell, beside the new ones, what was taken back.
+    let (x, y) = &tasks[2];
+    let class = model.manifest().classes.iter().position(|class| class.label == y[0]).unwrap();
+    let before = sum(&mut model, class);
+    assert!(stands_in(&path, &before));
+    model.learner().unwrap().unlearn(Features::new(&x[..4 * DIM], DIM).unwrap(), &y[..4]).unwrap();
+    model.commit().unwrap();
+    assert!(!stands_in(&path, &before));
+    drop(model);
+    assert!(Model::verify(&path).unwrap().damage.is_empty());
+    assert_eq!(Model::open(&path).unwrap().learner().unwrap().summary().samples, 3 * EACH - 4);
+}
+
 /// A manifest with other contents, and the digest that belongs to them.
 fn signed(json: &[u8]) -> Vec<u8> {
     use sha2::{Digest, Sha256};
