@@ -23,7 +23,7 @@ use clap::{CommandFactory, Parser, Subcommand};
     version,
     max_term_width = 110,
     after_help = "Start with:  loranpac demo\n\n\
-        Exit codes: 0 done, 1 refused or failed (nothing has changed), 2 wrong usage, 3 a damaged model, 130 interrupted"
+        Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 a damaged model, 130 interrupted"
 )]
 struct Cli {
     #[command(subcommand)]

@@ -154,6 +154,17 @@ fn what_has_been_learned_is_noticed_in_whatever_file_it_comes() {
     assert_eq!((&result["tasks"], &result["skipped"], &result["samples_in_all"]), (&1.into(), &1.into(), &48.into()));
     stdout(&loranpac(&["learn", &model, &copy, "--again"]));
     assert_eq!(json(&["inspect", &model, "--json"])["samples"], 72);
+    // A file that has the same samples twice is learned as it is, in tasks of any size; twice in one command it is noticed.
+    let twice = place.path("twice.csv");
+    let text = fs::read_to_string(place.csv("c.csv", &[7], 4)).unwrap();
+    fs::write(&twice, format!("{text}{}", text.split_once('\n').unwrap().1)).unwrap();
+    let (parts, whole) = (place.model("parts.lrp"), place.model("whole.lrp"));
+    let result = json(&["learn", &parts, &twice, "--task-size", "12", "--json"]);
+    assert_eq!((&result["tasks"], &result["samples"]), (&2.into(), &24.into()));
+    let result = json(&["learn", &parts, &twice, "--task-size", "12", "--skip", "--json"]);
+    assert_eq!((&result["tasks"], &result["skipped"]), (&0.into(), &2.into()));
+    refused(&["learn", &whole, &twice, &twice], &["learned before"]);
+    assert_eq!(json(&["learn", &whole, &twice, &twice, "--skip", "--json"])["samples_in_all"], 24);
     let output = loranpac(&["learn", &model, &place.csv("b.csv", &[5], 9), "--encoder", "another", "--json"]);
     assert!(String::from_utf8_lossy(&output.stderr).contains("look like another encoder's"));
 }
@@ -234,8 +245,16 @@ fn a_change_of_mind_is_a_command() {
     refused(&["forget", &model, "class 0"], &["only class"]);
     stdout(&loranpac(&["rollback", &model]));
     assert!(labels(&model, &new).contains(&"class 1".to_owned()));
+    // ... even from a model whose newest version cannot be read.
+    fs::write(Path::new(&model).join("MANIFEST"), b"garbage").unwrap();
+    assert_eq!(loranpac(&["inspect", &model]).status.code(), Some(3));
+    stdout(&loranpac(&["rollback", &model]));
+    assert!(
+        labels(&model, &new).iter().all(|label| label == "class 0"),
+        "the version before that one had forgotten class 1"
+    );
     stdout(&loranpac(&["rollback", &model, "--drop"]));
-    refused(&["rollback", &model], &["no earlier version"]);
+    refused(&["rollback", &model], &["no version to go back to"]);
     assert!(stdout(&loranpac(&["verify", &model])).contains("every byte"));
 }
 

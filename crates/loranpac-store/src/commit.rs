@@ -205,8 +205,9 @@ fn finish(draft: &mut Draft<'_>) -> Result<(), Error> {
     draft.manifest.files.retain(|name, _| needed.contains(name));
     draft.manifest.software = env!("CARGO_PKG_VERSION").to_owned();
     let current = draft.folder.join(MANIFEST);
-    if draft.manifest.keep > 0 {
-        let bytes = std::fs::read(&current).map_err(|source| Error::Read { path: current.clone(), source })?;
+    // A manifest that cannot be read is being replaced by an earlier one, and is nothing to keep.
+    let old = std::fs::read(&current).ok().filter(|bytes| Manifest::from_bytes(bytes, &current).is_ok());
+    if let Some(bytes) = old.filter(|_| draft.manifest.keep > 0) {
         let path = draft.folder.join(format!("{MANIFEST}.{:08}", draft.manifest.version - 1));
         draft.new.push(path.clone());
         segment::write_bytes(draft.disk, &path, [bytes.as_slice()])?;

@@ -67,6 +67,24 @@ impl Encoder {
         self.samples += other.samples;
     }
 
+    /// Takes samples out that had been taken in.
+    pub fn remove(&mut self, x: Features<'_>) {
+        let gone = Encoder::of(x);
+        let (all, count) = (self.samples as f64, gone.samples as f64);
+        if gone.samples >= self.samples || gone.mean.len() != self.mean.len() {
+            *self = Encoder::named(self.name.take());
+            return;
+        }
+        let left = all - count;
+        for j in 0..self.mean.len() {
+            let mean = (self.mean[j] * all - gone.mean[j] * count) / left;
+            let shift = gone.mean[j] - mean;
+            self.squares[j] = (self.squares[j] - gone.squares[j] - shift * shift * left * count / all).max(0.0);
+            self.mean[j] = mean;
+        }
+        self.samples -= gone.samples;
+    }
+
     /// Why features look like another encoder's than those of the `classes` classes that this one has seen, if they do.
     pub fn unlike(&self, other: &Encoder, classes: usize) -> Option<String> {
         if let (Some(ours), Some(theirs)) = (&self.name, &other.name)
@@ -110,4 +128,23 @@ fn correlation(a: &[f64], b: &[f64]) -> f64 {
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
     let scale = (dot(&a, &a) * dot(&b, &b)).sqrt();
     if scale > 0.0 { dot(&a, &b) / scale } else { 1.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_taken_out_leaves_what_was_there_before() {
+        let x: Vec<f32> = (0..60).map(|i| ((i * 37) % 17) as f32 / 8.0 - 1.0).collect();
+        let (first, second) = x.split_at(36);
+        let [first, second] = [first, second].map(|x| Features::new(x, 3).unwrap());
+        let before = Encoder::of(first);
+        let mut both = before.clone();
+        both.add(second);
+        both.remove(second);
+        assert_eq!(both.samples, before.samples);
+        let close = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12);
+        assert!(close(&both.mean, &before.mean) && close(&both.squares, &before.squares), "{both:?} {before:?}");
+    }
 }

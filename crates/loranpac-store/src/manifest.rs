@@ -181,11 +181,18 @@ impl Manifest {
         files.chain(self.weights.iter().map(|weights| &weights.file)).map(String::as_str).collect()
     }
 
-    /// As it is written: a line with the format and the digest of the rest, then JSON.
+    /// As it is written: a line with the format and the digest of the rest, then JSON. What no reader would take is refused.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        self.check().map_err(|reason| Error::Refused(format!("the model cannot be written: {reason}")))?;
         let json = serde_json::to_vec_pretty(self).map_err(|e| Error::Refused(format!("the manifest: {e}")))?;
         let mut bytes = format!("{MAGIC} {FORMAT} {}\n", hex(&Sha256::digest(&json))).into_bytes();
         bytes.extend(json);
+        if bytes.len() as u64 > LARGEST {
+            return Err(Error::Refused(format!(
+                "the manifest would have {} bytes: too many tasks or classes",
+                bytes.len()
+            )));
+        }
         Ok(bytes)
     }
 
@@ -245,6 +252,12 @@ impl Manifest {
         };
         if places(|class| &class.sums) != self.classes.len() || places(|class| &class.cross) != self.classes.len() {
             return Err("two classes share their numbers".to_owned());
+        }
+        let Encoder { samples, mean, squares, .. } = &self.encoder;
+        let described =
+            mean.len() == squares.len() && (mean.len() == self.lift.dim || (mean.is_empty() && *samples == 0));
+        if !described || *samples > (1 << 53) || self.version > (1 << 53) || !self.lift.gamma.is_finite() {
+            return Err("what it says about its features is not possible".to_owned());
         }
         let labels: BTreeSet<&Label> = self.classes.iter().map(|class| &class.label).collect();
         if labels.len() != self.classes.len() {

@@ -95,6 +95,9 @@ impl Model {
             tasks: Vec::new(),
         };
         model.lock = Some(lock(&model.folder)?);
+        if model.folder.join(MANIFEST).exists() {
+            return Err(Error::Refused(format!("{} has been made by somebody else", folder.display())));
+        }
         commit::replace(&*model.disk, &model.folder, &model.manifest)?;
         model.disk.sync_folder(parent).map_err(failed)?;
         Ok(model)
@@ -215,15 +218,28 @@ impl Model {
         self.tasks.push(TaskEntry { name: name.to_owned(), digest: digest.to_owned(), samples, version });
     }
 
+    /// Gives the encoder a name, if it has none.
+    pub fn name_encoder(&mut self, name: &str) {
+        self.manifest.encoder.name.get_or_insert_with(|| name.to_owned());
+    }
+
     /// Sets what turns scores into probabilities.
     pub fn calibrate(&mut self, temperature: f64, samples: usize) {
         let (classes, version) = (self.manifest.classes.len(), self.manifest.version);
         self.manifest.calibration = Some(Calibration { temperature, samples, classes, version });
     }
 
-    /// Removes the notes of what was learned under these digests: it has been taken back.
-    pub fn strike(&mut self, digest: &str) {
-        self.manifest.tasks.retain(|task| task.digest != digest);
+    /// Takes samples back, in memory, as if they had never been learned.
+    pub fn unlearn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
+        self.learner()?.unlearn(x, labels)?;
+        self.manifest.encoder.remove(x);
+        Ok(())
+    }
+
+    /// Removes the note of what was learned under this digest, which has been taken back; false if there is none.
+    pub fn strike(&mut self, digest: &str) -> bool {
+        let place = self.manifest.tasks.iter().rposition(|task| task.digest == digest);
+        place.map(|place| self.manifest.tasks.remove(place)).is_some()
     }
 
     /// How many earlier versions are kept from now on.
@@ -247,6 +263,7 @@ impl Model {
             self.lock = None;
         }
         self.manifest = outcome?;
+        self.files = Files::open(&self.folder, &self.manifest)?;
         Ok(())
     }
 
@@ -267,8 +284,38 @@ impl Model {
         Ok(())
     }
 
+    /// Opens a model to go back to an earlier version: the current one may be damaged, or gone.
+    pub fn open_to_roll_back(folder: &Path) -> Result<Model, Error> {
+        let history = commit::history(folder);
+        if !folder.join(MANIFEST).exists() && history.is_empty() {
+            return Err(no_model(folder));
+        }
+        let lock = lock(folder)?;
+        let manifest = match Manifest::read(&folder.join(MANIFEST)) {
+            Ok(manifest) => manifest,
+            Err(error) => {
+                let newest = history.iter().find_map(|(version, path)| Some((version, Manifest::read(path).ok()?)));
+                let (version, old) = newest.ok_or(error)?;
+                Manifest { version: version + 1, ..old }
+            }
+        };
+        Ok(Model {
+            folder: folder.to_owned(),
+            manifest,
+            disk: Box::new(RealDisk),
+            files: Files::default(),
+            lock: Some(lock),
+            learner: None,
+            checked: false,
+            tasks: Vec::new(),
+        })
+    }
+
     /// Goes back to an earlier version, which becomes the newest.
     pub fn rollback(&mut self, version: Option<u64>) -> Result<u64, Error> {
+        if self.lock.is_none() {
+            return Err(Error::Refused(format!("{} was opened to be read only", self.folder.display())));
+        }
         let earlier = self.history().into_iter().filter(|old| old.version < self.manifest.version);
         let kept: Vec<u64> = earlier.clone().map(|old| old.version).collect();
         let target = earlier.into_iter().find(|old| version.is_none_or(|wanted| old.version == wanted));
@@ -289,6 +336,21 @@ impl Model {
 
     /// Reads every byte of the model and of its kept versions, and tells everything that is damaged.
     pub fn verify(folder: &Path) -> Result<Verified, Error> {
+        let version = || Manifest::read(&folder.join(MANIFEST)).map_or(0, |manifest| manifest.version);
+        let mut before = version();
+        for _ in 0..PATIENCE {
+            let report = Model::verify_once(folder)?;
+            let after = version();
+            // A writer has replaced the model, and removed files of the version that was looked at.
+            if report.damage.is_empty() || after == before {
+                return Ok(report);
+            }
+            before = after;
+        }
+        Model::verify_once(folder)
+    }
+
+    fn verify_once(folder: &Path) -> Result<Verified, Error> {
         let mut report = Verified::default();
         let current = folder.join(MANIFEST);
         if !folder.is_dir() || !current.exists() {
@@ -333,7 +395,13 @@ impl Model {
         learner.statistics_mut().track_changes();
         learner.statistics_mut().note_all();
         model.learner = Some(learner);
-        model.commit()?;
+        if let Err(error) = model.commit() {
+            // An empty model is nothing that anybody asked for.
+            let _ = std::fs::remove_dir_all(folder);
+            return Err(error);
+        }
+        // The version before was empty.
+        model.drop_history()?;
         Ok(model)
     }
 }

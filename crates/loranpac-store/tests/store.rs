@@ -194,6 +194,25 @@ fn small_parts_become_one_and_superseded_files_go() {
     });
 }
 
+#[test]
+fn names_can_be_exchanged_in_one_step() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("m.lrp");
+    let mut model = Model::create(&path, &soft()).unwrap();
+    learn(&mut model, &tasks(1)[0]);
+    let before = scores(&path);
+    let [a, b] = [0, 1].map(|class: usize| model.manifest().classes[class].label.clone());
+    let learner = model.learner().unwrap();
+    learner.rename(&a, loranpac::Label::from("other")).unwrap();
+    learner.rename(&b, a.clone()).unwrap();
+    learner.rename(&loranpac::Label::from("other"), b.clone()).unwrap();
+    model.commit().unwrap();
+    drop(model);
+    assert_eq!(scores(&path), before, "indices and numbers are as they were");
+    let labels: Vec<_> = Model::open(&path).unwrap().manifest().classes.iter().map(|c| c.label.clone()).collect();
+    assert_eq!(labels[..2], [b, a]);
+}
+
 /// Whether some numbers stand anywhere in the files of a model.
 fn stands_in(path: &std::path::Path, numbers: &[f32]) -> bool {
     let wanted: Vec<u8> = numbers[..16].iter().flat_map(|v| v.to_le_bytes()).collect();

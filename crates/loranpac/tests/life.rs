@@ -111,6 +111,11 @@ fn what_was_never_learned_cannot_be_taken_back_or_moved() {
     assert!(matches!(stats.unlearn(work().as_mut(), y), Err(Error::NeverLearned { row: 0 })));
     assert!(matches!(stats.relabel(work().as_mut(), y, y), Err(Error::NeverLearned { row: 0 })));
     assert_eq!(scores(&mut stats, SOFT, &tasks[1].0), before, "a refusal changes nothing");
+    // Once the basis has everything, strangers are noticed by what they leave.
+    let many = stream(6, WIDTH, &[2 * WIDTH], CLASSES).remove(0);
+    let mut full = learned::<f32>(std::slice::from_ref(&many));
+    let mut stranger = Mat::<f32>::from_fn(WIDTH, 1, |i, _| 30.0 * ((i * 37) % 11) as f32);
+    assert!(matches!(full.unlearn(stranger.as_mut(), &[0]), Err(Error::NeverLearned { row: 0 })));
     stats.compress(20).unwrap();
     assert!(matches!(stats.unlearn(work().as_mut(), y), Err(Error::NotExact { cuts: 1 })));
 }

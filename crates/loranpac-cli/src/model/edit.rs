@@ -146,11 +146,14 @@ pub fn unlearn(args: UnlearnArgs) -> Result<()> {
         let (x, own) = read_all(args.samples.open_labelled(&args.file, Half::Train, dim)?)?;
         let (x, own) = (Features::new(&x, dim)?, own.unwrap_or_default());
         for (x, labels) in x.chunks(AT_ONCE).zip(own.chunks(AT_ONCE)) {
-            model.learner()?.unlearn(x, labels)?;
+            model.unlearn(x, labels)?;
         }
         let mut digest = TaskDigest::default();
         digest.add(x, &own);
-        model.strike(&digest.finish());
+        let name = shown(&args.file);
+        if !model.strike(&digest.finish()) && model.manifest().tasks.iter().any(|task| task.name.starts_with(&name)) {
+            eprintln!("note: {name} was learned in other pieces; learn --skip will still leave those out");
+        }
         finish(&mut model)?;
         let manifest = model.manifest();
         println!(

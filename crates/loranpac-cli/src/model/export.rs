@@ -7,7 +7,7 @@ use loranpac::memory::human_bytes;
 use loranpac_store::onnx::{self, OnnxOptions};
 use loranpac_store::{Model, Precision};
 
-use super::{inference, on_threads, shown, warn_small_classes};
+use super::{inference, on_threads, shown, warn_small_classes, warn_stale_temperature};
 
 /// Options of `export`.
 #[derive(clap::Args)]
@@ -35,6 +35,9 @@ pub fn main(args: Args) -> Result<()> {
     on_threads(args.threads, || {
         let mut model = Model::open(&args.model)?;
         warn_small_classes(&model, args.least, "a classifier");
+        if args.probabilities {
+            warn_stale_temperature(&model);
+        }
         let inference = inference(&mut model)?;
         let precision = if args.half { Precision::F16 } else { Precision::F32 };
         match args.out.extension().and_then(|e| e.to_str()) {

@@ -69,8 +69,8 @@ pub fn verify(args: VerifyArgs) -> Result<()> {
 }
 
 pub fn rollback(args: RollbackArgs) -> Result<()> {
-    let mut model = Model::open_to_write(&args.model)?;
     if args.drop || args.keep.is_some() {
+        let mut model = Model::open_to_write(&args.model)?;
         let keep = args.keep.unwrap_or(model.manifest().keep);
         model.keep(keep);
         if args.drop {
@@ -82,6 +82,7 @@ pub fn rollback(args: RollbackArgs) -> Result<()> {
         }
         return Ok(());
     }
+    let mut model = Model::open_to_roll_back(&args.model)?;
     let version = model.rollback(args.to)?;
     let manifest = model.manifest();
     println!(

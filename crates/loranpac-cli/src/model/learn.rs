@@ -1,5 +1,6 @@
 //! `loranpac learn`: files become tasks, and each is safe on the disk before the next begins.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
@@ -65,6 +66,9 @@ fn learn(args: &Args) -> Result<()> {
         bail!("--task-size 0 is not possible: a task has at least one sample");
     }
     let before = model.manifest().clone();
+    if let Some(name) = &args.encoder {
+        model.name_encoder(name);
+    }
     let (mut tasks, mut skipped) = (0, 0);
     let last = args.files.len() - 1;
     for (index, file) in args.files.iter().enumerate() {
@@ -116,12 +120,15 @@ fn model_verdict(model: &mut Model) -> Result<Option<String>> {
 
 /// Learns the tasks of a file; gives how many were learned and how many left out.
 fn learn_file(model: &mut Model, file: &Path, args: &Args, last: bool) -> Result<(usize, usize)> {
+    // What was known before this file, and how often: a task that occurs twice in it is learned twice.
+    let mut known: HashMap<String, usize> = HashMap::new();
+    model.manifest().tasks.iter().for_each(|task| *known.entry(task.digest.clone()).or_default() += 1);
     let dim = model.manifest().lift.dim;
     let name = shown(file);
     let stdin = file.as_os_str() == "-";
     let whole_in_memory = model.manifest().config.schedule == Schedule::Paper;
     // All of a file is looked at before anything of it is learned. Standard input can be read once only.
-    let plan = if stdin { None } else { Some(survey(model, file, args)?) };
+    let plan = if stdin { None } else { Some(survey(model, file, args, &known)?) };
     let (mut done, mut left) = (0, 0);
     let total = plan.as_ref().map(|plan| plan.iter().map(|task| task.samples).sum::<usize>() as u64);
     let bar = Count::new(&name, total, args.quiet);
@@ -132,8 +139,7 @@ fn learn_file(model: &mut Model, file: &Path, args: &Args, last: bool) -> Result
             break;
         }
         let size = planned.flatten().map(|task| task.samples).or(args.task_size);
-        let known = planned.flatten().and_then(|task| model.knows(&task.digest));
-        let skip = known.is_some() && !args.again;
+        let skip = planned.flatten().is_some_and(|task| args.skip && take(&mut known, &task.digest));
         let mut digest = TaskDigest::default();
         let (mut held, mut held_labels) = (Vec::new(), Vec::new());
         while size.is_none_or(|size| digest.samples() < size) {
@@ -156,12 +162,16 @@ fn learn_file(model: &mut Model, file: &Path, args: &Args, last: bool) -> Result
         if samples == 0 {
             break;
         }
+        if planned.flatten().is_some_and(|task| task.digest != digest) {
+            bail!("{name} has changed while it was read; nothing more of it was learned");
+        }
         if skip {
             left += 1;
             continue;
         }
-        if stdin && !args.again && model.knows(&digest).is_some() {
+        if stdin && !args.again && known.contains_key(&digest) {
             refuse_again(model, &name, &digest, args.skip)?;
+            take(&mut known, &digest);
             left += 1;
             continue;
         }
@@ -189,12 +199,14 @@ fn learn_file(model: &mut Model, file: &Path, args: &Args, last: bool) -> Result
 }
 
 /// Reads all of a file once: it can be read, its samples look right, and what is in it is not known yet.
-fn survey(model: &Model, file: &Path, args: &Args) -> Result<Vec<Task>> {
+fn survey(model: &Model, file: &Path, args: &Args, known: &HashMap<String, usize>) -> Result<Vec<Task>> {
     let manifest = model.manifest();
     let dim = manifest.lift.dim;
     let mut reader: Reader = args.samples.open_labelled(file, Half::Train, dim)?;
     let mut seen = Encoder::named(args.encoder.clone());
     let mut tasks = Vec::new();
+    let kinds: HashMap<String, &Label> = manifest.classes.iter().map(|c| (c.label.to_string(), &c.label)).collect();
+    let mut twin = None;
     loop {
         let mut digest = TaskDigest::default();
         while args.task_size.is_none_or(|size| digest.samples() < size) {
@@ -202,7 +214,10 @@ fn survey(model: &Model, file: &Path, args: &Args) -> Result<Vec<Task>> {
             let Some(batch) = reader.next(most)? else { break };
             let x = Features::new(&batch.x, dim)?;
             x.validate(dim).map_err(|e| anyhow::anyhow!("{}: from row {} on: {e}", shown(file), batch.first))?;
-            digest.add(x, &batch.labels.unwrap_or_default());
+            let labels = batch.labels.unwrap_or_default();
+            digest.add(x, &labels);
+            twin = twin
+                .or_else(|| labels.into_iter().find(|l| kinds.get(&l.to_string()).is_some_and(|known| *known != l)));
             seen.add(x);
         }
         if digest.samples() == 0 {
@@ -213,15 +228,40 @@ fn survey(model: &Model, file: &Path, args: &Args) -> Result<Vec<Task>> {
     if tasks.is_empty() {
         bail!("{}: there are no samples in it", shown(file));
     }
-    if let Some(task) = tasks.iter().find(|task| model.knows(&task.digest).is_some())
-        && !args.again
-    {
-        refuse_again(model, &shown(file), &task.digest, args.skip)?;
+    let name = shown(file);
+    match tasks.iter().find(|task| known.contains_key(&task.digest)) {
+        Some(task) if !args.again => refuse_again(model, &name, &task.digest, args.skip)?,
+        None if manifest.tasks.iter().any(|task| task.name == name || task.name.starts_with(&format!("{name} ["))) => {
+            eprintln!(
+                "warning: something else was learned from {name} before, or in tasks of another size; it may count twice"
+            );
+        }
+        _ => {}
+    }
+    if let Some(label) = twin {
+        let (new, old) = match label {
+            Label::Integer(_) => ("number", "text"),
+            Label::Text(_) => ("text", "number"),
+        };
+        eprintln!(
+            "warning: the label {label} of {name} is a {new}, but the model has a class with the {old} {label}: they differ"
+        );
     }
     if let Some(reason) = manifest.encoder.unlike(&seen, manifest.classes.len()) {
         eprintln!("warning: the samples of {} look like another encoder's: {reason}", shown(file));
     }
     Ok(tasks)
+}
+
+/// Counts one occurrence of what was known before; false if there is none left.
+fn take(known: &mut HashMap<String, usize>, digest: &str) -> bool {
+    match known.get_mut(digest) {
+        Some(count) if *count > 0 => {
+            *count -= 1;
+            true
+        }
+        _ => false,
+    }
 }
 
 /// What to do about samples that are known: refuse, unless the user wants them left out.

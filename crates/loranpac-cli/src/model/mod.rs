@@ -70,6 +70,9 @@ pub fn read_all(mut reader: Reader) -> Result<(Vec<f32>, Option<Vec<Label>>)> {
         x.extend(batch.x);
         labels.extend(batch.labels.unwrap_or_default());
     }
+    if x.is_empty() {
+        bail!("there are no samples in the file");
+    }
     Ok((x, labelled.then_some(labels)))
 }
 
@@ -115,6 +118,17 @@ pub fn inference(model: &mut Model) -> Result<Inference> {
         weights,
         temperature: manifest.calibration.as_ref().map(|calibration| calibration.temperature),
     })
+}
+
+/// Says so if the temperature was fitted for other classes than the model has now.
+pub fn warn_stale_temperature(model: &Model) {
+    let manifest = model.manifest();
+    if let Some(old) = manifest.calibration.as_ref().filter(|old| old.classes != manifest.classes.len()) {
+        let (then, now) = (old.classes, manifest.classes.len());
+        eprintln!(
+            "note: the temperature was fitted when the model had {then} classes; it has {now} now (calibrate again)"
+        );
+    }
 }
 
 /// A label as the user writes it: the class of that name, whether it is a number or a text.

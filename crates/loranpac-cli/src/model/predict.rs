@@ -12,7 +12,7 @@ use loranpac_store::temperature::{self, probabilities};
 use serde_json::json;
 
 use super::npz::{self, Column};
-use super::{Classifier, ROWS, Samples, on_threads, shown};
+use super::{Classifier, ROWS, Samples, on_threads, shown, warn_stale_temperature};
 
 /// Options of `predict`.
 #[derive(clap::Args)]
@@ -57,7 +57,7 @@ pub struct Args {
 enum To {
     Csv,
     Jsonl,
-    /// NumPy arrays: label, score and what else was asked for; needs --out
+    /// NumPy arrays: label, score and what else was asked for (rejected samples are marked, not left out); needs --out
     Npz,
 }
 
@@ -79,6 +79,14 @@ fn predict(args: &Args) -> Result<()> {
     }
     if args.probabilities && inference.temperature.is_none() {
         eprintln!("note: probabilities are uncalibrated; `loranpac calibrate` fits a temperature on held-out samples");
+    }
+    if let (true, Some(model)) = (args.probabilities, &model) {
+        warn_stale_temperature(model);
+    }
+    let same =
+        |out: &PathBuf| std::fs::canonicalize(out).ok().is_some_and(|out| Some(out) == args.file.canonicalize().ok());
+    if args.out.as_ref().is_some_and(same) {
+        bail!("{} is the file that is read", shown(&args.file));
     }
     if args.to == To::Npz && (args.out.is_none() || args.top > 1) {
         bail!("--to npz writes the best class of each sample into a file: give --out, and no --top");
@@ -145,9 +153,8 @@ struct Answer<'a> {
 impl Answer<'_> {
     fn csv(&self, args: &Args, labels: &[String]) -> Vec<String> {
         let mut cells = vec![self.number.to_string()];
-        for (place, (class, score)) in self.best.iter().enumerate() {
-            let hidden = self.rejected && place == 0;
-            cells.push(if hidden { String::new() } else { quoted(&labels[*class]) });
+        for (class, score) in &self.best {
+            cells.push(if self.rejected { String::new() } else { quoted(&labels[*class]) });
             cells.push(score.to_string());
             cells.extend(self.shares.as_ref().map(|shares| format!("{:.6}", shares[*class])));
         }

@@ -201,6 +201,7 @@ impl LoRanPac {
                 reason: "another class has it; relabel moves samples into that class".to_owned(),
             });
         }
+        self.stats.note_class(class);
         Ok(())
     }
 
@@ -224,7 +225,7 @@ impl LoRanPac {
     pub fn unlearn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
         check_task(x, labels, self.lifted.lift.dim())?;
         let classes = labels.iter().map(|label| self.class(label)).collect::<Result<Vec<_>, _>>()?;
-        if x.len() >= self.stats.samples() {
+        if x.len() >= self.stats.counts().iter().sum() {
             let reason = "nothing would be left; start a new model instead";
             return Err(Error::setting("samples", x.len(), reason));
         }

@@ -121,6 +121,9 @@ impl<T: Scalar> Statistics<T> {
 
     /// Takes samples `h` (E x m, destroyed) of the given classes back: `S <- S - C C'`, `J <- J - Y H'`. Directions that
     /// only they had are removed. Refused if anything was ever cut: what is left of them is not known then.
+    ///
+    /// Samples that were never learned are noticed if they lie outside the basis, or if S would not stay semidefinite; where
+    /// there are far more samples than directions, a few strangers may pass.
     pub fn unlearn(&mut self, mut h: MatMut<'_, T>, classes: &[usize]) -> Result<(), Error> {
         assert_eq!(h.ncols(), classes.len());
         if self.losses.cuts > 0 || self.latest_cut.directions > 0 {
@@ -138,6 +141,13 @@ impl<T: Scalar> Statistics<T> {
         let longest = norms.iter().copied().fold(0.0, f64::max);
         let floor = 4.0 * self.drop.max(1.0) * T::EPSILON * longest * longest;
         let eigen = match self.gram.eigen() {
+            // Taking away what was never there leaves a matrix that is not semidefinite.
+            Ok(eigen) if eigen.values.last().is_some_and(|value| *value < -floor) => {
+                Err(Error::NeverLearned { row: 0 })
+            }
+            outcome => outcome,
+        };
+        let eigen = match eigen {
             Ok(eigen) => eigen,
             Err(error) => {
                 self.gram = old;
@@ -146,7 +156,10 @@ impl<T: Scalar> Statistics<T> {
         };
         drop(old);
         let rank = eigen.values.len();
-        let gone = eigen.values.iter().rev().take(classes.len()).take_while(|value| **value <= floor).count();
+        // A direction goes if nothing but rounding is left of it, and these samples were what it had.
+        let theirs = |j: usize| (known.transpose() * eigen.vectors.col(j)).squared_norm_l2();
+        let small = (0..rank).rev().take(classes.len()).take_while(|&j| eigen.values[j] <= floor);
+        let gone = small.take_while(|&j| theirs(j) >= eigen.values[j].abs()).count();
         self.losses.dropped += eigen.values[rank - gone..].iter().map(|value| value.abs()).sum::<f64>();
         for (sample, &class) in classes.iter().enumerate() {
             self.shift(class, -1.0, kept.col(sample), known.col(sample));
@@ -173,7 +186,8 @@ impl<T: Scalar> Statistics<T> {
     /// Refuses samples of which a good part lies outside the basis, unless cuts have removed directions.
     fn check_learned(&self, outside: &[f64], norms: &[f64]) -> Result<(), Error> {
         let strange = outside.iter().zip(norms).position(|(outside, norm)| *outside > LEARNED * norm);
-        match strange.filter(|_| self.losses.cuts == 0) {
+        let whole = self.losses.cuts == 0 && self.latest_cut.directions == 0;
+        match strange.filter(|_| whole) {
             Some(row) => Err(Error::NeverLearned { row }),
             None => Ok(()),
         }

@@ -280,11 +280,20 @@ impl<T: Scalar> Statistics<T> {
                     changes.cross.extend(0..all_classes);
                 }
                 let factor = Factor::new(known.as_ref(), new.as_ref());
-                changes.factors.push(factor.clone());
+                if !changes.gram {
+                    changes.factors.push(factor.clone());
+                }
+                // Beyond twice the size of S, S itself is written instead, and need not be put off any longer.
+                let noted: usize = changes.factors.iter().map(|factor| factor.data().len()).sum();
+                let many = noted > self.basis.rank() * (self.basis.rank() + 1);
                 if self.pending.is_empty() {
                     self.grow(&factor);
                 } else {
                     self.pending.push(Step::Grow(factor));
+                }
+                if many {
+                    self.settle();
+                    self.note_gram();
                 }
             }
         }

@@ -122,6 +122,9 @@ impl<T: Scalar> Statistics<T> {
                 }
                 Step::Grow(factor) => (factor.rows >= known).then_some(factor.rows)?,
             };
+            if known > rank {
+                return None;
+            }
         }
         let classes = counts.len();
         let sizes = known == rank && (cross.nrows(), cross.ncols()) == (classes, rank) && sums.len() == classes;
@@ -159,6 +162,14 @@ impl<T: Scalar> Statistics<T> {
     /// What has changed since this was last asked.
     pub fn take_changes(&mut self) -> Changes {
         self.changes.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Takes a class for changed: it has another name, under which it is to be written.
+    pub fn note_class(&mut self, class: usize) {
+        if let Some(changes) = &mut self.changes {
+            changes.sums.insert(class);
+            changes.cross.insert(class);
+        }
     }
 
     /// Takes everything for changed: it is to be written down for the first time.

@@ -7,9 +7,11 @@ mod claims;
 mod thrift;
 mod values;
 
+use std::cell::Cell;
 use std::io::BufReader;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 use bytes::Bytes;
 use parquet::basic::Compression;
@@ -145,11 +147,26 @@ impl Rows for Parquet {
     }
 }
 
-/// Calls the `parquet` crate. Its decoders have panicked at damaged files before, and a file that somebody sent must
-/// not end the program: what is known is refused beforehand (`claims`), and this is for the rest. The fuzzer counts a
-/// panic as a find all the same. After one the reader is not used again.
+thread_local! {
+    /// Whether this thread is inside the decoder.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Calls the decoder, which panics on some damaged pages: that is an error of the file, and nothing to be printed.
 fn fenced<T>(call: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, String> {
-    match catch_unwind(AssertUnwindSafe(call)) {
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !INSIDE.get() {
+                usual(panic);
+            }
+        }));
+    });
+    INSIDE.set(true);
+    let outcome = catch_unwind(AssertUnwindSafe(call));
+    INSIDE.set(false);
+    match outcome {
         Ok(result) => result.map_err(|e| e.to_string()),
         Err(_) => Err("the file is damaged in a way that its decoder did not expect".to_owned()),
     }
