@@ -1,5 +1,7 @@
 //! Feature files, good and bad: one test per way in which a file can be wrong.
 
+mod files;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -9,18 +11,7 @@ use loranpac_eval::error::{ArrayProblem, Error};
 use loranpac_eval::formats::{self, Array, Elements, read_npy};
 use tempfile::TempDir;
 
-/// An npy file by hand, as NumPy writes it.
-fn npy(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
-    let order = if fortran { "True" } else { "False" };
-    let mut header = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}");
-    header += &" ".repeat(63 - (10 + header.len()) % 64);
-    header.push('\n');
-    let mut file = b"\x93NUMPY\x01\x00".to_vec();
-    file.extend((header.len() as u16).to_le_bytes());
-    file.extend(header.as_bytes());
-    file.extend(data);
-    file
-}
+use files::npy;
 
 fn write(folder: &TempDir, name: &str, bytes: &[u8]) -> PathBuf {
     let path = folder.path().join(name);

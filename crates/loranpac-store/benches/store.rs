@@ -110,7 +110,6 @@ fn main() {
     report("form the classifier and commit it", clock, disk.0.swap(0, Ordering::Relaxed));
     drop(model);
 
-    let mut ratios = Vec::new();
     for _ in 0..3 {
         let clock = Instant::now();
         let mut model = Model::open(&path).expect("opened");
@@ -128,6 +127,5 @@ fn main() {
             bytes as f64 / 1e6,
             mapped / read
         );
-        ratios.push(mapped / read);
     }
 }

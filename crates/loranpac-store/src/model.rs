@@ -372,11 +372,9 @@ impl Model {
                         let outcome = load::segment(folder, &manifest, name).and_then(|segment| segment.check(entry));
                         report.damage.extend(outcome.err());
                     }
-                    let whole = Files::open(folder, &manifest).and_then(|files| load::learner(&files, &manifest));
-                    let whole = whole
-                        .map(drop)
-                        .and_then(|()| Files::open(folder, &manifest))
-                        .and_then(|files| load::weights(&files, &manifest));
+                    let whole = Files::open(folder, &manifest).and_then(|files| {
+                        load::learner(&files, &manifest).and_then(|_| load::weights(&files, &manifest))
+                    });
                     // A file that is damaged has been named above.
                     report.damage.extend(whole.err().filter(|_| report.damage.is_empty()));
                 }

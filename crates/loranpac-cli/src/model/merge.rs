@@ -80,9 +80,6 @@ fn merge(args: &Args) -> Result<()> {
     models.iter().for_each(|model| warn_small_classes(model, args.least, "a model"));
     let config = first.config;
     let mut whole = LoRanPac::new(first.lift.build(true)?, config)?;
-    for model in &mut models {
-        model.learner()?;
-    }
     let learners = models.iter_mut().map(|model| model.learner()).collect::<Result<Vec<_>, _>>()?;
     whole.merge(learners)?;
     if !args.defer {
