@@ -191,6 +191,16 @@ fn bad_samples_change_nothing() {
 }
 
 #[test]
+fn what_does_not_fit_into_memory_is_refused_beforehand() {
+    let place = Place::new();
+    // 48,000 directions of ten million coordinates.
+    let (model, file) = (place.path("m.lrp"), place.csv("a.csv", &(0..4000).collect::<Vec<_>>(), 1));
+    stdout(&loranpac(&["init", &model, "--dim", "4", "--width", "10000000"]));
+    refused(&["learn", &model, &file], &["a.csv", "needs about", "--max-rank"]);
+    assert_eq!(json(&["inspect", &model, "--json"])["samples"], 0);
+}
+
+#[test]
 fn models_of_several_sites_become_one() {
     let place = Place::new();
     let files: Vec<String> = (0..4).map(|i| place.csv(&format!("{i}.csv"), &[i, i + 1, 9], i + 1)).collect();

@@ -1,11 +1,13 @@
 //! `loranpac learn`: files become tasks, and each is safe on the disk before the next begins.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use loranpac::{Features, Label, Learner, Schedule};
+use loranpac::memory::human_bytes;
+use loranpac::{Features, Label, Learner, Schedule, StreamSizes};
 use loranpac_eval::samples::{Half, Reader};
+use loranpac_eval::system;
 use loranpac_store::{Encoder, Model, TaskDigest};
 use serde_json::json;
 
@@ -129,6 +131,10 @@ fn learn_file(model: &mut Model, file: &Path, args: &Args, last: bool) -> Result
     let whole_in_memory = model.manifest().config.schedule == Schedule::Paper;
     // All of a file is looked at before anything of it is learned. Standard input can be read once only.
     let plan = if stdin { None } else { Some(survey(model, file, args, &known)?) };
+    if let Some(plan) = &plan {
+        check_memory(model, &name, plan, args, &known)?;
+    }
+    let plan = plan.map(|plan| plan.tasks);
     let (mut done, mut left) = (0, 0);
     let total = plan.as_ref().map(|plan| plan.iter().map(|task| task.samples).sum::<usize>() as u64);
     let bar = Count::new(&name, total, args.quiet);
@@ -198,14 +204,50 @@ fn learn_file(model: &mut Model, file: &Path, args: &Args, last: bool) -> Result
     Ok((done, left))
 }
 
+/// Refuses a file that would need more memory than there is. The directions that are on the disk are mapped, and take none.
+fn check_memory(
+    model: &mut Model,
+    name: &str,
+    plan: &Survey,
+    args: &Args,
+    known: &HashMap<String, usize>,
+) -> Result<()> {
+    let manifest = model.manifest();
+    let left_out = |task: &&Task| args.skip && known.contains_key(&task.digest);
+    let new = plan.tasks.iter().filter(|task| !left_out(task)).map(|task| task.samples);
+    let sizes = StreamSizes {
+        samples: manifest.rank() + new.clone().sum::<usize>(),
+        largest_task: new.max().unwrap_or(0),
+        classes: manifest.classes.len() + plan.new_classes,
+    };
+    let (width, rank) = (manifest.lift.width, manifest.rank());
+    let needed = model.learner()?.peak_bytes(&sizes).saturating_sub(4 * width * rank);
+    match system::available_memory().map(|bytes| bytes as usize) {
+        Some(available) if needed > available => bail!(
+            "learning {name} at width {width} needs about {}, but {} are available; nothing of it was learned. \
+             A model of a smaller --width, or with a --max-rank, needs less (loranpac init)",
+            human_bytes(needed),
+            human_bytes(available)
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// What a first reading of a file has found.
+struct Survey {
+    tasks: Vec<Task>,
+    new_classes: usize,
+}
+
 /// Reads all of a file once: it can be read, its samples look right, and what is in it is not known yet.
-fn survey(model: &Model, file: &Path, args: &Args, known: &HashMap<String, usize>) -> Result<Vec<Task>> {
+fn survey(model: &Model, file: &Path, args: &Args, known: &HashMap<String, usize>) -> Result<Survey> {
     let manifest = model.manifest();
     let dim = manifest.lift.dim;
     let mut reader: Reader = args.samples.open_labelled(file, Half::Train, dim)?;
     let mut seen = Encoder::named(args.encoder.clone());
     let mut tasks = Vec::new();
     let kinds: HashMap<String, &Label> = manifest.classes.iter().map(|c| (c.label.to_string(), &c.label)).collect();
+    let mut new_labels = HashSet::new();
     let mut twin = None;
     loop {
         let mut digest = TaskDigest::default();
@@ -216,9 +258,15 @@ fn survey(model: &Model, file: &Path, args: &Args, known: &HashMap<String, usize
             x.validate(dim).map_err(|e| anyhow::anyhow!("{}: from row {} on: {e}", shown(file), batch.first))?;
             let labels = batch.labels.unwrap_or_default();
             digest.add(x, &labels);
-            twin = twin
-                .or_else(|| labels.into_iter().find(|l| kinds.get(&l.to_string()).is_some_and(|known| *known != l)));
             seen.add(x);
+            for label in labels {
+                match kinds.get(&label.to_string()) {
+                    Some(known) if **known == label => continue,
+                    Some(_) => twin = twin.or_else(|| Some(label.clone())),
+                    None => {}
+                }
+                new_labels.insert(label);
+            }
         }
         if digest.samples() == 0 {
             break;
@@ -250,7 +298,7 @@ fn survey(model: &Model, file: &Path, args: &Args, known: &HashMap<String, usize
     if let Some(reason) = manifest.encoder.unlike(&seen, manifest.classes.len()) {
         eprintln!("warning: the samples of {} look like another encoder's: {reason}", shown(file));
     }
-    Ok(tasks)
+    Ok(Survey { tasks, new_classes: new_labels.len() })
 }
 
 /// Counts one occurrence of what was known before; false if there is none left.
