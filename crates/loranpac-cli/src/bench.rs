@@ -7,11 +7,10 @@ use loranpac_eval::page::Report;
 use loranpac_eval::pilot;
 use loranpac_eval::recipe::{self, RECIPES, Recipe, Scale};
 use loranpac_eval::run::SCHEMA;
-use loranpac_eval::spec::quote;
 use loranpac_eval::sweep::{self, Record, Source, Store, Sweep};
 use serde_json::json;
 
-use crate::{table, threads};
+use crate::{command_line, table, threads};
 
 /// Options of `bench`.
 #[derive(clap::Args)]
@@ -83,8 +82,7 @@ pub fn main(args: Args) -> Result<()> {
         bail!("nothing could be run: {}", notes.join("; "));
     }
     let folder = args.out.join(if args.quick { format!("{}-quick", recipe.name) } else { recipe.name.clone() });
-    let command: Vec<String> = std::env::args().skip(1).map(|word| quote(&word)).collect();
-    let command = format!("loranpac {}", command.join(" "));
+    let command = format!("loranpac {}", command_line());
     let report = Report::new(&recipe, &records, &notes, &command);
     report.write(&folder)?;
     if let Some(path) = &args.json {

@@ -21,7 +21,7 @@ use loranpac_eval::sweep::Source;
 use serde_json::json;
 
 use crate::progress::Bar;
-use crate::{stability, table, threads};
+use crate::{command_line, stability, table, threads};
 
 /// Options of `run`.
 #[derive(clap::Args)]
@@ -218,12 +218,11 @@ fn title(runs: &[Run]) -> String {
 }
 
 fn markdown(runs: &[Run]) -> String {
-    let command: Vec<String> = std::env::args().skip(1).collect();
     let table = report::markdown(runs);
     let mut text = format!(
         "# {}\n\n    loranpac {}\n\n{table}\n![Accuracy over tasks](accuracy.svg)\n",
         title(runs),
-        command.join(" ")
+        command_line()
     );
     let verdicts = report::verdicts(runs);
     if !verdicts.is_empty() {

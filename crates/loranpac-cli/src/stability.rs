@@ -5,13 +5,13 @@ use std::io::Write;
 use anyhow::{Context, Result, bail};
 use loranpac_eval::plan::Maps;
 use loranpac_eval::run::SCHEMA;
-use loranpac_eval::spec::{Spec, quote};
+use loranpac_eval::spec::Spec;
 use loranpac_eval::stability::{self, COLUMNS};
 use loranpac_eval::sweep::{self as sweeps, Store, Sweep};
 use serde_json::json;
 
 use crate::run::{Args, orders, specify, with_data_for, write};
-use crate::table;
+use crate::{command_line, table};
 
 pub fn main(args: &Args, threads: usize) -> Result<()> {
     let (methods, common) = specify(args)?;
@@ -51,10 +51,9 @@ pub fn main(args: &Args, threads: usize) -> Result<()> {
         anyhow::Ok(serde_json::to_string_pretty(&json!({ "schema": SCHEMA, "stability": all, "runs": runs }))? + "\n")
     };
     if let Some(folder) = &args.report {
-        let command: Vec<String> = std::env::args().skip(1).map(|word| quote(&word)).collect();
         let page = format!(
             "# {title}\n\n    loranpac {}\n\n{}\n![Final accuracy over each setting](stability.svg)\n{}",
-            command.join(" "),
+            command_line(),
             stability::markdown(&all),
             notes.iter().map(|note| format!("\n- {note}\n")).collect::<String>()
         );

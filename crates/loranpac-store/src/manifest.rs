@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::encoder::Encoder;
 use crate::error::Error;
 use crate::lift::{LiftRecord, hex};
+use crate::model::Settings;
 use crate::segment::FileEntry;
 
 /// Name of the current manifest.
@@ -166,6 +167,43 @@ pub struct TaskEntry {
 }
 
 impl Manifest {
+    /// What a model consists of that has learned nothing.
+    pub fn new(settings: &Settings) -> Result<Manifest, Error> {
+        settings.lift.build(false)?;
+        Ok(Manifest {
+            software: env!("CARGO_PKG_VERSION").to_owned(),
+            version: 0,
+            lift_digest: settings.lift.digest(),
+            lift: settings.lift.clone(),
+            config: settings.config.validate()?,
+            keep: settings.keep,
+            encoder: Encoder::named(settings.encoder.clone()),
+            samples: 0,
+            losses: Default::default(),
+            latest_cut: Default::default(),
+            outside: false,
+            classes: Vec::new(),
+            basis: Vec::new(),
+            gram: Vec::new(),
+            weights: None,
+            calibration: None,
+            tasks: Vec::new(),
+            files: Default::default(),
+        })
+    }
+
+    /// The same without anything that is in files.
+    pub(crate) fn emptied(&self) -> Manifest {
+        Manifest {
+            classes: Vec::new(),
+            basis: Vec::new(),
+            gram: Vec::new(),
+            weights: None,
+            files: Default::default(),
+            ..self.clone()
+        }
+    }
+
     /// r.
     pub fn rank(&self) -> usize {
         self.basis.iter().map(|part| part.columns).sum()

@@ -9,7 +9,6 @@ use loranpac::{Changes, Config, Features, Label, LabelTable, Learner, LoRanPac};
 
 use crate::commit;
 use crate::disk::{Disk, RealDisk};
-use crate::encoder::Encoder;
 use crate::error::Error;
 use crate::lift::LiftRecord;
 use crate::load::{self, Files};
@@ -56,28 +55,7 @@ impl Model {
 
     /// The same on any disk.
     pub fn create_on(disk: Box<dyn Disk>, folder: &Path, settings: &Settings) -> Result<Model, Error> {
-        let config = settings.config.validate()?;
-        settings.lift.build(false)?;
-        let manifest = Manifest {
-            software: env!("CARGO_PKG_VERSION").to_owned(),
-            version: 0,
-            lift_digest: settings.lift.digest(),
-            lift: settings.lift.clone(),
-            config,
-            keep: settings.keep,
-            encoder: Encoder::named(settings.encoder.clone()),
-            samples: 0,
-            losses: Default::default(),
-            latest_cut: Default::default(),
-            outside: false,
-            classes: Vec::new(),
-            basis: Vec::new(),
-            gram: Vec::new(),
-            weights: None,
-            calibration: None,
-            tasks: Vec::new(),
-            files: Default::default(),
-        };
+        let manifest = Manifest::new(settings)?;
         let failed = |source| Error::Write { path: folder.to_owned(), source };
         match disk.make_folder(folder) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_unfinished(folder) => {}
@@ -384,32 +362,56 @@ impl Model {
         Ok(report)
     }
 
-    /// A model in memory as a new one on the disk, in a folder that must not exist.
-    pub fn save_as(folder: &Path, settings: &Settings, learner: LoRanPac, notes: Notes) -> Result<Model, Error> {
-        let mut model = Model::create(folder, settings)?;
-        model.manifest.encoder = notes.encoder;
-        model.tasks = notes.tasks;
-        let mut learner = learner;
-        learner.statistics_mut().track_changes();
-        learner.statistics_mut().note_all();
-        model.learner = Some(learner);
-        if let Err(error) = model.commit() {
-            // An empty model is nothing that anybody asked for.
-            let _ = std::fs::remove_dir_all(folder);
-            return Err(error);
+    /// Gives the learner away, with its classifier if there is one and everything compared with its checksums, and what
+    /// the model consists of. [`Model::store`] takes both back.
+    pub fn into_parts(mut self) -> Result<(LoRanPac, Manifest), Error> {
+        if self.manifest.weights.is_some() {
+            self.prepared()?;
         }
-        // The version before was empty.
-        model.drop_history()?;
-        Ok(model)
+        self.learner()?;
+        let learner = self.learner.take().ok_or_else(|| Error::Refused("there is no learner".to_owned()))?;
+        Ok((learner, self.manifest))
     }
-}
 
-/// What goes with a model besides its numbers.
-pub struct Notes {
-    /// Where features come from.
-    pub encoder: Encoder,
-    /// What was learned.
-    pub tasks: Vec<TaskEntry>,
+    /// Writes a learner that lives in memory: into a new folder, or as the next version of the model that is there. If
+    /// that is the model that `manifest` tells of, only what has changed since is written. Afterwards `manifest` tells of
+    /// what is there.
+    pub fn store(folder: &Path, manifest: &mut Manifest, learner: &mut LoRanPac) -> Result<(), Error> {
+        let is_new = !folder.join(MANIFEST).exists();
+        let mut model = if is_new {
+            let Manifest { lift, config, keep, encoder, .. } = manifest.clone();
+            Model::create(folder, &Settings { lift, config, keep, encoder: encoder.name })?
+        } else {
+            Model::open_to_write(folder)?
+        };
+        let there = &model.manifest;
+        let known = !is_new && (there.version, &there.files) == (manifest.version, &manifest.files);
+        let base = if known {
+            manifest.clone()
+        } else {
+            learner.statistics_mut().track_changes();
+            learner.statistics_mut().note_all();
+            Manifest { version: there.version, ..manifest.emptied() }
+        };
+        // If this goes wrong, what has changed is not known any more, and the next time all is written.
+        manifest.files.clear();
+        match commit::write(&*model.disk, folder, base, learner) {
+            Ok(written) => *manifest = written,
+            Err(error) => {
+                if is_new {
+                    // An empty model is nothing that anybody asked for.
+                    let _ = std::fs::remove_dir_all(folder);
+                }
+                return Err(error);
+            }
+        }
+        if is_new {
+            // The version before was empty.
+            model.manifest = manifest.clone();
+            model.drop_history()?;
+        }
+        Ok(())
+    }
 }
 
 /// What [`Model::verify`] has found.

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use loranpac::{Learner, LoRanPac};
-use loranpac_store::{Model, Notes, Settings};
+use loranpac::Learner;
+use loranpac_store::{Manifest, Merged, Model, Part};
 use serde_json::json;
 
 use super::{new_folder, on_threads, print, shown, warn_small_classes};
@@ -46,48 +46,18 @@ fn merge(args: &Args) -> Result<()> {
         bail!("{} is there already", shown(&folder));
     }
     let mut models = args.models.iter().map(|path| Model::open(path)).collect::<Result<Vec<_>, _>>()?;
-    let first = models[0].manifest().clone();
-    let mut notes = Notes { encoder: first.encoder.clone(), tasks: first.tasks.clone() };
-    for (model, path) in models.iter().zip(&args.models).skip(1) {
-        let other = model.manifest();
-        if other.lift_digest != first.lift_digest {
-            bail!(
-                "{} and {} have different lifts ({} and {}), and cannot be merged; seed, width and kind must be the same",
-                shown(&args.models[0]),
-                shown(path),
-                words(&first.lift),
-                words(&other.lift)
-            );
-        }
-        if other.config != first.config {
-            bail!("{} and {} have different settings; see loranpac inspect", shown(&args.models[0]), shown(path));
-        }
-        if let Some(twin) = other.tasks.iter().find(|task| notes.tasks.iter().any(|t| t.digest == task.digest))
-            && !args.again
-        {
-            bail!(
-                "{}: {} has been learned by another of the models, too; --again counts it twice",
-                shown(path),
-                twin.name
-            );
-        }
-        if let Some(reason) = notes.encoder.unlike(&other.encoder, first.classes.len()) {
-            eprintln!("warning: the samples of {} look like another encoder's: {reason}", shown(path));
-        }
-        notes.encoder.join(&other.encoder);
-        notes.tasks.extend(other.tasks.iter().cloned());
-    }
     models.iter().for_each(|model| warn_small_classes(model, args.least, "a model"));
-    let config = first.config;
-    let mut whole = LoRanPac::new(first.lift.build(true)?, config)?;
-    let learners = models.iter_mut().map(|model| model.learner()).collect::<Result<Vec<_>, _>>()?;
-    whole.merge(learners)?;
-    if !args.defer {
-        whole.prepare()?;
+    let manifests: Vec<Manifest> = models.iter().map(|model| model.manifest().clone()).collect();
+    let mut parts = Vec::new();
+    for ((model, manifest), path) in models.iter_mut().zip(&manifests).zip(&args.models) {
+        parts.push(Part { name: shown(path), learner: model.learner()?, manifest });
     }
-    let settings = Settings { lift: first.lift, config, keep: first.keep, encoder: first.encoder.name };
-    let merged = Model::save_as(&folder, &settings, whole, notes)?;
-    let manifest = merged.manifest();
+    let Merged { mut learner, mut manifest, warnings } = loranpac_store::merge(parts, args.again)?;
+    warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    if !args.defer {
+        learner.prepare()?;
+    }
+    Model::store(&folder, &mut manifest, &mut learner)?;
     let value = json!({
         "model": shown(&folder), "samples": manifest.samples, "classes": manifest.classes.len(),
         "basis_rank": manifest.rank(), "merged": args.models.iter().map(|path| shown(path)).collect::<Vec<_>>(),
@@ -101,8 +71,4 @@ fn merge(args: &Args) -> Result<()> {
         manifest.rank()
     );
     print(args.json, &value, &text)
-}
-
-fn words(lift: &loranpac_store::LiftRecord) -> String {
-    format!("{} from {} to {}, seed {}", lift.name, lift.dim, lift.width, lift.seed)
 }

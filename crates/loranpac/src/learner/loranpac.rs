@@ -108,6 +108,11 @@ impl LoRanPac {
         &self.config
     }
 
+    /// The feature map.
+    pub fn feature_map(&self) -> Arc<dyn FeatureMap> {
+        self.lifted.lift.clone()
+    }
+
     /// The sufficient statistics.
     pub fn statistics(&self) -> &Statistics<f32> {
         &self.stats
@@ -341,6 +346,10 @@ impl Learner for LoRanPac {
 
     fn classes(&self) -> &LabelTable {
         &self.table
+    }
+
+    fn as_loranpac(&mut self) -> Option<&mut LoRanPac> {
+        Some(self)
     }
 
     fn summary(&self) -> Summary {

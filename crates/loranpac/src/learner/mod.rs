@@ -72,6 +72,11 @@ pub trait Learner: Send {
     /// An estimate of the bytes that it will need at its worst moment in a stream of these sizes.
     fn peak_bytes(&self, stream: &StreamSizes) -> usize;
 
+    /// The learner itself if it is LoRanPAC, which can be written down, merged and edited.
+    fn as_loranpac(&mut self) -> Option<&mut LoRanPac> {
+        None
+    }
+
     /// The winning class index of each sample.
     fn predict(&mut self, x: Features<'_>) -> Result<Vec<usize>, Error> {
         Ok(self.scores(x)?.argmax())

@@ -19,6 +19,7 @@ pub use random::{Activation, Random};
 pub use stacked::Stacked;
 
 use crate::error::Error;
+use crate::features::Features;
 
 /// A fixed map of features, the same for every task.
 pub trait FeatureMap: Send + Sync {
@@ -32,6 +33,13 @@ pub trait FeatureMap: Send + Sync {
     fn lift(&self, x: MatRef<'_, f32>, h: MatMut<'_, f32>);
     /// Bytes that the map itself holds.
     fn bytes(&self) -> usize;
+}
+
+/// Lifted samples, one after the other.
+pub fn lifted(map: &dyn FeatureMap, x: Features<'_>) -> Vec<f32> {
+    let mut h = vec![0.0; map.width() * x.len()];
+    map.lift(x.as_matrix(), MatMut::from_column_major_slice_mut(&mut h, map.width(), x.len()));
+    h
 }
 
 /// What is needed to make any of the maps.

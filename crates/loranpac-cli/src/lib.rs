@@ -1,0 +1,168 @@
+//! The `loranpac` command line: one file per sub-command, no logic of its own. A library, so that the Python package can
+//! bring the same command.
+
+mod bench;
+mod demo;
+mod model;
+mod progress;
+mod run;
+mod stability;
+mod sweep;
+mod table;
+
+use std::ffi::OsString;
+use std::sync::OnceLock;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use loranpac_eval::spec::quote;
+
+/// Teach a frozen encoder new classes for ever, on a CPU, in closed form.
+///
+/// loranpac takes embeddings (any n x d matrix), lifts them with random ReLU features, and keeps a least-squares
+/// classifier up to date task after task: no gradient steps, no stored samples, nothing to tune.
+#[derive(Parser)]
+#[command(
+    name = "loranpac",
+    version,
+    max_term_width = 110,
+    after_help = "Start with:  loranpac demo\n\n\
+        Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 a damaged model, 130 interrupted"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Learn handwritten digits one class at a time and compare methods (a second or two)
+    Demo(demo::Args),
+    /// Run a continual-learning experiment on a feature file
+    Run(Box<run::Args>),
+    /// Run a recipe: the paper's tables and figures on a folder of feature files
+    Bench(bench::Args),
+
+    /// Make a new model
+    Init(model::init::Args),
+    /// Teach a model the samples of files
+    Learn(model::learn::Args),
+    /// Predict the classes of samples
+    Predict(model::predict::Args),
+    /// Measure a model on labelled samples
+    Eval(model::eval::Args),
+    /// Fit the temperature that turns scores into probabilities, on held-out samples
+    Calibrate(model::eval::CalibrateArgs),
+    /// Show what a model is, what it knows and what it can promise
+    Inspect(model::inspect::Args),
+    /// Put models together, as if one had learned everything
+    Merge(model::merge::Args),
+    /// Remove a class from prediction
+    Forget(model::edit::ForgetArgs),
+    /// Give a class another name
+    Rename(model::edit::RenameArgs),
+    /// Move samples from one class to another
+    Relabel(model::edit::RelabelArgs),
+    /// Take samples back, as if they had never been learned
+    Unlearn(model::edit::UnlearnArgs),
+    /// Write the classifier as ONNX, or as a small file for predict
+    Export(model::export::Args),
+    /// Read every byte of a model and tell what is damaged
+    Verify(model::keep::VerifyArgs),
+    /// Go back to an earlier version of a model
+    Rollback(model::keep::RollbackArgs),
+
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, or write one for every command into a folder
+    Man {
+        /// The folder
+        folder: Option<std::path::PathBuf>,
+    },
+}
+
+/// What was typed, for records.
+static COMMAND: OnceLock<String> = OnceLock::new();
+
+/// What was typed, after the program's name, as a shell takes it.
+fn command_line() -> &'static str {
+    COMMAND.get().map_or("", String::as_str)
+}
+
+/// Runs a command line, the program's name first; gives the exit code. Wrong usage ends the process.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let typed = arguments.iter().skip(1).map(|word| quote(&word.to_string_lossy())).collect::<Vec<_>>().join(" ");
+    COMMAND.get_or_init(|| typed);
+    let result = match Cli::parse_from(arguments).command {
+        Command::Demo(args) => demo::main(args),
+        Command::Run(args) => run::main(*args),
+        Command::Bench(args) => bench::main(args),
+        Command::Init(args) => model::init::main(args),
+        Command::Learn(args) => model::learn::main(args),
+        Command::Predict(args) => model::predict::main(args),
+        Command::Eval(args) => model::eval::main(args),
+        Command::Calibrate(args) => model::eval::calibrate(args),
+        Command::Inspect(args) => model::inspect::main(args),
+        Command::Merge(args) => model::merge::main(args),
+        Command::Forget(args) => model::edit::forget(args),
+        Command::Rename(args) => model::edit::rename(args),
+        Command::Relabel(args) => model::edit::relabel(args),
+        Command::Unlearn(args) => model::edit::unlearn(args),
+        Command::Export(args) => model::export::main(args),
+        Command::Verify(args) => model::keep::verify(args),
+        Command::Rollback(args) => model::keep::rollback(args),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "loranpac", &mut std::io::stdout());
+            Ok(())
+        }
+        Command::Man { folder } => man(folder),
+    };
+    match result {
+        Ok(()) => 0,
+        Err(error) => {
+            eprintln!("error: {}", words(&error));
+            exit_code(&error)
+        }
+    }
+}
+
+/// The error with its causes, each said once.
+fn words(error: &anyhow::Error) -> String {
+    error
+        .chain()
+        .skip(1)
+        .map(|cause| cause.to_string())
+        .fold(error.to_string(), |text, cause| if text.contains(&cause) { text } else { format!("{text}: {cause}") })
+}
+
+/// 3 for a damaged model, 1 for everything else.
+fn exit_code(error: &anyhow::Error) -> u8 {
+    use loranpac_store::Error;
+    let damaged = |e: &Error| matches!(e, Error::Damaged { .. } | Error::Digest { .. });
+    let store = error.chain().any(|cause| cause.downcast_ref::<Error>().is_some_and(damaged));
+    if store || error.downcast_ref::<model::keep::Damage>().is_some() { 3 } else { 1 }
+}
+
+/// The manual, from the same source as the help.
+fn man(folder: Option<std::path::PathBuf>) -> anyhow::Result<()> {
+    match folder {
+        Some(folder) => {
+            std::fs::create_dir_all(&folder)?;
+            clap_mangen::generate_to(Cli::command(), folder)?;
+        }
+        None => clap_mangen::Man::new(Cli::command()).render(&mut std::io::stdout())?,
+    }
+    Ok(())
+}
+
+/// The number of threads that was asked for, or all cores.
+fn threads(asked: Option<usize>) -> anyhow::Result<usize> {
+    match asked {
+        Some(0) => anyhow::bail!("--threads 0 is not possible: at least one thread is needed"),
+        Some(threads) => Ok(threads),
+        None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
+    }
+}

@@ -1,0 +1,504 @@
+//! A learner in memory, and models on disk.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use loranpac::lift::{self, FeatureMap};
+use loranpac::registry::{self, MethodOptions};
+use loranpac::{Config, Features, Label, LoRanPac, Schedule, Truncation};
+use loranpac_store::manifest::{Calibration, TaskEntry};
+use loranpac_store::onnx::{self, OnnxOptions};
+use loranpac_store::{
+    Inference, LiftRecord, Manifest, Merged, Model, Part, Precision, Settings, TaskDigest, temperature,
+};
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+
+use crate::errors;
+use crate::threads::detached;
+
+/// Rows that are taken at a time, as the command line does: the models are then the same to the last bit.
+const ROWS: usize = 4096;
+
+/// A label from Python: a whole number or a text.
+pub struct PyLabel(Label);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for PyLabel {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(number) = value.extract::<i64>() {
+            return Ok(PyLabel(Label::Integer(number)));
+        }
+        let text: String = value.extract().map_err(|_| PyTypeError::new_err("a label is a whole number or a text"))?;
+        Ok(PyLabel(Label::Text(text)))
+    }
+}
+
+impl<'py> IntoPyObject<'py> for PyLabel {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        match self.0 {
+            Label::Integer(number) => Ok(number.into_pyobject(py)?.into_any()),
+            Label::Text(text) => Ok(text.into_pyobject(py)?.into_any()),
+        }
+    }
+}
+
+/// What a learner is told.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Options {
+    method: String,
+    dim: usize,
+    lift: String,
+    width: usize,
+    seed: u64,
+    gamma: f64,
+    /// Kind (truncate, threshold or rank) and number.
+    truncation: Option<(String, f64)>,
+    schedule: String,
+    max_rank: usize,
+    settings: Vec<(String, String)>,
+    keep: usize,
+    encoder: Option<String>,
+}
+
+impl Options {
+    fn truncation(&self) -> PyResult<Option<Truncation>> {
+        let Some((kind, value)) = &self.truncation else { return Ok(None) };
+        let truncation = match kind.as_str() {
+            "truncate" => Truncation::Fraction(*value),
+            "threshold" => Truncation::Threshold(*value),
+            _ => Truncation::Rank(*value as usize),
+        };
+        truncation.validate().map(Some).map_err(errors::engine)
+    }
+}
+
+/// The method, and for those that can be written to a disk, what is to be written besides.
+struct State {
+    map: Arc<dyn FeatureMap>,
+    learner: Box<dyn loranpac::Learner>,
+    manifest: Option<Manifest>,
+}
+
+impl State {
+    fn new(options: &Options) -> PyResult<State> {
+        let method = registry::find(&options.method).map_err(errors::engine)?;
+        let name = method.input.lift(&options.lift).to_owned();
+        let Options { dim, width, seed, gamma, .. } = *options;
+        let mut lift = LiftRecord { name, dim, width, seed, gamma };
+        let map = lift.build(true).map_err(errors::store)?;
+        lift.width = map.width();
+        let schedule = match options.schedule.as_str() {
+            "paper" => Schedule::Paper,
+            _ => Schedule::Late,
+        };
+        let mut learner = method
+            .build(&MethodOptions {
+                truncation: options.truncation()?,
+                max_rank: options.max_rank,
+                schedule,
+                seed,
+                settings: options.settings.clone(),
+                ..MethodOptions::new(map.clone())
+            })
+            .map_err(errors::engine)?;
+        let manifest = match learner.as_loranpac() {
+            None => None,
+            Some(stored) => {
+                let (keep, encoder) = (options.keep, options.encoder.clone());
+                let settings = Settings { lift, config: *stored.config(), keep, encoder };
+                Some(Manifest::new(&settings).map_err(errors::store)?)
+            }
+        };
+        Ok(State { map, learner, manifest })
+    }
+
+    fn stored_as(learner: LoRanPac, manifest: Manifest) -> State {
+        State { map: learner.feature_map(), learner: Box::new(learner), manifest: Some(manifest) }
+    }
+
+    /// The learner and its manifest, for what only LoRanPAC can do.
+    fn stored(&mut self, what: &str) -> PyResult<(&mut LoRanPac, &mut Manifest)> {
+        match (self.learner.as_loranpac(), &mut self.manifest) {
+            (Some(learner), Some(manifest)) => Ok((learner, manifest)),
+            _ => Err(PyTypeError::new_err(format!("this method cannot {what}; loranpac and loranpac-soft can"))),
+        }
+    }
+
+    /// Samples of each piece that is learned at once: one chunk, so that an interrupt need not wait for more.
+    fn piece(&self, rows: usize) -> usize {
+        let late = |manifest: &&Manifest| manifest.config.schedule == Schedule::Late;
+        match self.manifest.as_ref().filter(late) {
+            Some(Manifest { config: Config { chunk, .. }, .. }) => rows.div_ceil(rows.div_ceil(*chunk)),
+            // A task is a task.
+            None => rows,
+        }
+    }
+}
+
+/// A learner.
+#[pyclass(frozen, module = "loranpac._engine")]
+pub struct Learner {
+    state: Mutex<State>,
+    threads: usize,
+}
+
+/// The labels of samples, from numbers that point into a list.
+fn labels_of(codes: &PyReadonlyArray1<'_, i64>, names: &[PyLabel]) -> PyResult<Vec<Label>> {
+    let name = |code: &i64| usize::try_from(*code).ok().and_then(|code| names.get(code)).map(|name| name.0.clone());
+    let labels = codes.as_slice()?.iter().map(name).collect::<Option<Vec<Label>>>();
+    labels.ok_or_else(|| PyValueError::new_err("y: a label points nowhere"))
+}
+
+/// The samples of an array, without a copy.
+fn features<'a>(x: &'a PyReadonlyArray2<'_, f32>) -> PyResult<Features<'a>> {
+    if !x.is_c_contiguous() {
+        return Err(PyValueError::new_err("X must be in C order"));
+    }
+    Features::new(x.as_slice()?, x.shape()[1]).map_err(errors::engine)
+}
+
+impl Learner {
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut State) -> Result<T, PyErr> + Send,
+    ) -> PyResult<T> {
+        let mut state = self.state.lock_py_attached(py).map_err(|_| broken())?;
+        let state = &mut *state;
+        detached(py, self.threads, || work(state))?
+    }
+}
+
+fn broken() -> PyErr {
+    PyValueError::new_err("an earlier call has failed half-way; this model cannot be used any more")
+}
+
+#[pymethods]
+impl Learner {
+    #[new]
+    fn new(py: Python<'_>, options: Options, threads: usize) -> PyResult<Learner> {
+        let state = detached(py, threads, || State::new(&options))??;
+        Ok(Learner { state: Mutex::new(state), threads })
+    }
+
+    /// Reads a model from the disk.
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf, threads: usize) -> PyResult<Learner> {
+        let (learner, manifest) = detached(py, threads, || Model::open(&path)?.into_parts())?.map_err(errors::store)?;
+        let state = State::stored_as(learner, manifest);
+        Ok(Learner { state: Mutex::new(state), threads })
+    }
+
+    /// Learns a task. An interrupt between chunks ends it; what came before has been learned then.
+    fn learn(
+        &self,
+        py: Python<'_>,
+        x: PyReadonlyArray2<'_, f32>,
+        codes: PyReadonlyArray1<'_, i64>,
+        names: Vec<PyLabel>,
+    ) -> PyResult<()> {
+        let (x, labels) = (features(&x)?, labels_of(&codes, &names)?);
+        let mut state = self.state.lock_py_attached(py).map_err(|_| broken())?;
+        let state = &mut *state;
+        // All of it is looked at before any of it is learned.
+        x.validate(state.map.dim()).map_err(errors::engine)?;
+        let mut digest = TaskDigest::default();
+        let rows = if state.manifest.is_some() { ROWS } else { x.len() };
+        let mut done = 0;
+        for (x_part, part) in x.chunks(rows).zip(labels.chunks(rows)) {
+            let piece = state.piece(part.len());
+            for (x_piece, piece) in x_part.chunks(piece).zip(part.chunks(piece)) {
+                let outcome = detached(py, self.threads, || state.learner.learn(x_piece, piece))?;
+                outcome.map_err(errors::engine)?;
+                done += piece.len();
+                if let Err(signal) = py.check_signals() {
+                    return Err(interrupted(py, signal, done, labels.len()));
+                }
+            }
+            let Some(manifest) = &mut state.manifest else { continue };
+            detached(py, self.threads, || {
+                digest.add(x_part, part);
+                manifest.encoder.add(x_part);
+            })?;
+        }
+        if let Some(manifest) = &mut state.manifest {
+            let version = manifest.version + 1;
+            let (samples, digest) = (digest.samples(), digest.finish());
+            manifest.tasks.push(TaskEntry { name: "partial_fit".to_owned(), digest, samples, version });
+        }
+        Ok(())
+    }
+
+    /// Forms the classifier, if the last task has made it stale.
+    fn prepare(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |state| state.learner.prepare().map_err(errors::engine))
+    }
+
+    /// Scores, in the order of `columns`; a class that has not been learned (-1) gets minus infinity.
+    fn scores<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray2<'py, f32>,
+        columns: Vec<i64>,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let x = features(&x)?;
+        let mut values = Vec::with_capacity(x.len() * columns.len());
+        for part in x.chunks(ROWS) {
+            let scores = self.with(py, |state| state.learner.scores(part).map_err(errors::engine))?;
+            for row in scores.rows() {
+                let score = |&column: &i64| usize::try_from(column).ok().and_then(|column| row.get(column)).copied();
+                values.extend(columns.iter().map(|column| score(column).unwrap_or(f32::NEG_INFINITY)));
+            }
+            py.check_signals()?;
+        }
+        PyArray1::from_vec(py, values).reshape([x.len(), columns.len()])
+    }
+
+    /// Lifted samples, one in each row.
+    fn lift<'py>(&self, py: Python<'py>, x: PyReadonlyArray2<'py, f32>) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let x = features(&x)?;
+        let (values, width) = self.with(py, |state| {
+            x.validate(state.map.dim()).map_err(errors::engine)?;
+            Ok((lift::lifted(&*state.map, x), state.map.width()))
+        })?;
+        PyArray1::from_vec(py, values).reshape([x.len(), width])
+    }
+
+    /// How foreign samples are; None for methods that cannot tell.
+    fn novelty<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray2<'py, f32>,
+    ) -> PyResult<Option<Bound<'py, PyArray1<f64>>>> {
+        let x = features(&x)?;
+        let mut values = Vec::with_capacity(x.len());
+        for part in x.chunks(ROWS) {
+            let novelty = self.with(py, |state| state.learner.novelty(part).map_err(errors::engine))?;
+            let Some(novelty) = novelty else { return Ok(None) };
+            values.extend(novelty);
+            py.check_signals()?;
+        }
+        Ok(Some(PyArray1::from_vec(py, values)))
+    }
+
+    /// Labels by column, in order of first appearance.
+    fn labels(&self, py: Python<'_>) -> PyResult<Vec<PyLabel>> {
+        self.with(py, |state| Ok(state.learner.classes().labels().iter().cloned().map(PyLabel).collect()))
+    }
+
+    /// Samples of each class, by column; None for methods that do not count.
+    fn counts(&self, py: Python<'_>) -> PyResult<Option<Vec<usize>>> {
+        self.with(py, |state| {
+            Ok(state.learner.as_loranpac().map(|learner| learner.statistics().counts().to_vec()))
+        })
+    }
+
+    /// What is known about the model, as JSON. The classifier is formed if need be.
+    fn summary(&self, py: Python<'_>) -> PyResult<String> {
+        self.with(py, |state| {
+            state.learner.prepare().map_err(errors::engine)?;
+            let summary = state.learner.summary();
+            let mut value = serde_json::json!(summary);
+            value["verdict"] = serde_json::json!(summary.verdict());
+            value["state_bytes"] = serde_json::json!(state.learner.state_bytes());
+            value["settings"] = state.learner.settings();
+            Ok(value.to_string())
+        })
+    }
+
+    /// Eigenvalues of the Gram matrix, in descending order; None for methods that do not keep it.
+    fn spectrum(&self, py: Python<'_>) -> PyResult<Option<Vec<f64>>> {
+        self.with(py, |state| state.learner.spectrum().map_err(errors::engine))
+    }
+
+    /// What the model on disk says about itself, as JSON: lift, settings, encoder, tasks.
+    fn manifest(&self, py: Python<'_>) -> PyResult<String> {
+        self.with(py, |state| {
+            let (_, manifest) = state.stored("be written to a disk")?;
+            Ok(serde_json::json!(manifest).to_string())
+        })
+    }
+
+    /// Writes the model: into a new folder, or as the next version of the one that is there.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        self.with(py, |state| {
+            let (learner, manifest) = state.stored("be saved")?;
+            Model::store(&path, manifest, learner).map_err(errors::store)
+        })
+    }
+
+    /// Writes the classifier as ONNX, or as a small file that `loranpac predict` takes.
+    fn export(&self, py: Python<'_>, path: PathBuf, half: bool, probabilities: bool) -> PyResult<()> {
+        self.with(py, |state| {
+            let (learner, manifest) = state.stored("be exported")?;
+            let inference = Inference {
+                lift: manifest.lift.clone(),
+                weights: learner.weights().map_err(errors::engine)?.to_owned(),
+                labels: loranpac::Learner::classes(learner).labels().to_vec(),
+                temperature: manifest.calibration.as_ref().map(|calibration| calibration.temperature),
+            };
+            let precision = if half { Precision::F16 } else { Precision::F32 };
+            if path.extension().is_some_and(|e| e == "onnx") {
+                let options = OnnxOptions { precision, probabilities, ..OnnxOptions::default() };
+                onnx::export(&inference, &path, &options).map(drop).map_err(errors::store)
+            } else {
+                inference.save(&path, precision).map_err(errors::store)
+            }
+        })
+    }
+
+    /// Takes in what others have learned.
+    fn merge(&self, py: Python<'_>, others: Vec<Bound<'_, Learner>>, again: bool) -> PyResult<Vec<String>> {
+        let mut guards = Vec::new();
+        for other in &others {
+            let other = other.get();
+            if std::ptr::eq(self, other) {
+                return Err(PyValueError::new_err("other: a model cannot be merged with itself"));
+            }
+            guards.push(other.state.lock_py_attached(py).map_err(|_| broken())?);
+        }
+        let mut state = self.state.lock_py_attached(py).map_err(|_| broken())?;
+        let mut parts = Vec::new();
+        for (number, state) in std::iter::once(&mut *state).chain(guards.iter_mut().map(|guard| &mut **guard)).enumerate()
+        {
+            let (learner, manifest) = state.stored("be merged")?;
+            let name = if number == 0 { "this model".to_owned() } else { format!("model {number}") };
+            parts.push(Part { name, learner, manifest });
+        }
+        let merged = detached(py, self.threads, || loranpac_store::merge(parts, again))?;
+        let Merged { learner, manifest, warnings } = merged.map_err(errors::store)?;
+        *state = State::stored_as(learner, manifest);
+        Ok(warnings)
+    }
+
+    /// Removes a class from prediction.
+    fn forget(&self, py: Python<'_>, label: PyLabel) -> PyResult<()> {
+        self.with(py, |state| state.stored("forget")?.0.forget(&label.0).map_err(errors::engine))
+    }
+
+    /// Gives a class another name.
+    fn rename(&self, py: Python<'_>, from: PyLabel, to: PyLabel) -> PyResult<()> {
+        self.with(py, |state| state.stored("rename classes")?.0.rename(&from.0, to.0).map_err(errors::engine))
+    }
+
+    /// Takes samples back that have been learned.
+    fn unlearn(
+        &self,
+        py: Python<'_>,
+        x: PyReadonlyArray2<'_, f32>,
+        codes: PyReadonlyArray1<'_, i64>,
+        names: Vec<PyLabel>,
+    ) -> PyResult<()> {
+        let (x, labels) = (features(&x)?, labels_of(&codes, &names)?);
+        self.with(py, |state| {
+            let (learner, manifest) = state.stored("unlearn")?;
+            learner.unlearn(x, &labels).map_err(errors::engine)?;
+            manifest.encoder.remove(x);
+            let mut digest = TaskDigest::default();
+            digest.add(x, &labels);
+            let digest = digest.finish();
+            if let Some(place) = manifest.tasks.iter().rposition(|task| task.digest == digest) {
+                manifest.tasks.remove(place);
+            }
+            Ok(())
+        })
+    }
+
+    /// Whether these samples have been learned before, as one task.
+    fn knows(
+        &self,
+        py: Python<'_>,
+        x: PyReadonlyArray2<'_, f32>,
+        codes: PyReadonlyArray1<'_, i64>,
+        names: Vec<PyLabel>,
+    ) -> PyResult<bool> {
+        let (x, labels) = (features(&x)?, labels_of(&codes, &names)?);
+        self.with(py, |state| {
+            let Some(manifest) = &state.manifest else { return Ok(false) };
+            if manifest.tasks.is_empty() {
+                return Ok(false);
+            }
+            let mut digest = TaskDigest::default();
+            digest.add(x, &labels);
+            let digest = digest.finish();
+            Ok(manifest.tasks.iter().any(|task| task.digest == digest))
+        })
+    }
+
+    /// Fits the temperature of probabilities to samples that have not been learned; columns of `codes` are the model's.
+    fn calibrate(
+        &self,
+        py: Python<'_>,
+        x: PyReadonlyArray2<'_, f32>,
+        codes: PyReadonlyArray1<'_, i64>,
+        names: Vec<PyLabel>,
+    ) -> PyResult<f64> {
+        let (x, labels) = (features(&x)?, labels_of(&codes, &names)?);
+        self.with(py, |state| {
+            let scores = state.learner.scores(x).map_err(errors::engine)?;
+            let table = state.learner.classes();
+            let known = scores.rows().zip(&labels).filter_map(|(row, label)| Some((row.to_vec(), table.get(label)?)));
+            let samples: Vec<(Vec<f32>, usize)> = known.collect();
+            if samples.is_empty() {
+                return Err(PyValueError::new_err("y: none of the samples is of a class that the model knows"));
+            }
+            let (temperature, classes) = (temperature::fit(&samples), table.len());
+            if let Some(manifest) = &mut state.manifest {
+                let (samples, version) = (samples.len(), manifest.version);
+                manifest.calibration = Some(Calibration { temperature, samples, classes, version });
+            }
+            Ok(temperature)
+        })
+    }
+}
+
+/// The interrupt, with what has been learned by then.
+fn interrupted(py: Python<'_>, signal: PyErr, done: usize, all: usize) -> PyErr {
+    if done == all || !signal.is_instance_of::<PyKeyboardInterrupt>(py) {
+        return signal;
+    }
+    let message = format!("{done} of {all} samples have been learned; partial_fit(X[{done}:], y[{done}:]) goes on");
+    let error = PyKeyboardInterrupt::new_err(message);
+    error.set_cause(py, Some(signal));
+    error
+}
+
+/// Merges models on the disk into a new one; gives warnings.
+#[pyfunction]
+pub fn merge_models(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    out: PathBuf,
+    again: bool,
+    prepare: bool,
+    threads: usize,
+) -> PyResult<Vec<String>> {
+    let work = || -> Result<Vec<String>, loranpac_store::Error> {
+        if out.exists() {
+            return Err(loranpac_store::Error::Refused(format!("{} is there already", out.display())));
+        }
+        let mut parts = Vec::new();
+        for path in &paths {
+            parts.push(Model::open(path)?.into_parts()?);
+        }
+        let name = |path: &PathBuf| path.display().to_string();
+        let parts = parts.iter_mut().zip(&paths);
+        let parts = parts.map(|((learner, manifest), path)| Part { name: name(path), learner, manifest }).collect();
+        let Merged { mut learner, mut manifest, warnings } = loranpac_store::merge(parts, again)?;
+        if prepare {
+            loranpac::Learner::prepare(&mut learner)?;
+        }
+        Model::store(&out, &mut manifest, &mut learner)?;
+        Ok(warnings)
+    };
+    detached(py, threads, work)?.map_err(errors::store)
+}

@@ -1,0 +1,34 @@
+//! The engine as a Python extension, `loranpac._engine`. It is thin: arrays come in as float32 in C order, labels as
+//! numbers that point into a list, facts go out as JSON. What users see is in `python/loranpac`.
+
+mod bench;
+mod errors;
+mod learner;
+mod threads;
+
+use std::ffi::OsString;
+
+use pyo3::prelude::*;
+
+/// The command line; gives the exit code.
+#[pyfunction]
+fn command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
+    py.detach(|| loranpac_cli::main(arguments))
+}
+
+#[pymodule]
+mod _engine {
+    #[pymodule_export]
+    use super::command;
+    #[pymodule_export]
+    use crate::bench::{methods, run};
+    #[pymodule_export]
+    use crate::learner::{Learner, merge_models};
+
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+    #[pymodule_export]
+    const GAMMA: f64 = loranpac::lift::DEFAULT_GAMMA;
+    #[pymodule_export]
+    const UNCALIBRATED: f64 = loranpac_store::temperature::UNCALIBRATED;
+}

@@ -1,0 +1,29 @@
+//! Work without the interpreter, on as many threads as the user wants.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+/// Pools by size: estimators with the same number of threads share one.
+static POOLS: Mutex<Option<HashMap<usize, Arc<ThreadPool>>>> = Mutex::new(None);
+
+/// Runs work on `threads` threads (0: all cores) while Python goes on.
+pub fn detached<T: Send>(py: Python<'_>, threads: usize, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+    let pool = pool(threads)?;
+    Ok(py.detach(|| pool.install(work)))
+}
+
+fn pool(threads: usize) -> PyResult<Arc<ThreadPool>> {
+    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+    let pools = pools.get_or_insert_default();
+    if let Some(pool) = pools.get(&threads) {
+        return Ok(pool.clone());
+    }
+    let pool = ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = Arc::new(pool.map_err(|e| PyValueError::new_err(format!("n_jobs: {e}")))?);
+    pools.insert(threads, pool.clone());
+    Ok(pool)
+}

@@ -1,0 +1,67 @@
+//! Several models become one, as if it had learned everything.
+
+use loranpac::{Learner, LoRanPac};
+
+use crate::error::Error;
+use crate::lift::LiftRecord;
+use crate::manifest::Manifest;
+
+/// One of the models.
+pub struct Part<'a> {
+    /// What to call it in messages.
+    pub name: String,
+    /// What it has learned.
+    pub learner: &'a mut LoRanPac,
+    /// What it is.
+    pub manifest: &'a Manifest,
+}
+
+/// What they become; [`crate::Model::store`] writes it.
+pub struct Merged {
+    /// Everything that they have learned.
+    pub learner: LoRanPac,
+    /// What it is; nothing of it is in files yet.
+    pub manifest: Manifest,
+    /// What looks wrong about them.
+    pub warnings: Vec<String>,
+}
+
+/// Merges models with the same lift and settings. Samples that several of them have learned are refused unless they
+/// shall count `again`.
+pub fn merge(parts: Vec<Part<'_>>, again: bool) -> Result<Merged, Error> {
+    let Some(first) = parts.first() else { return Err(Error::Refused("there are no models to merge".to_owned())) };
+    let mut manifest = Manifest { version: 0, calibration: None, ..first.manifest.emptied() };
+    let mut warnings = Vec::new();
+    for Part { name, learner, manifest: other } in parts.iter().skip(1) {
+        if other.lift_digest != manifest.lift_digest {
+            return Err(Error::Refused(format!(
+                "{} and {name} have different lifts ({} and {}), and cannot be merged; seed, width and kind must be the same",
+                first.name,
+                words(&manifest.lift),
+                words(&other.lift)
+            )));
+        }
+        if other.config != manifest.config {
+            return Err(Error::Refused(format!("{} and {name} have different settings", first.name)));
+        }
+        let twin = other.tasks.iter().find(|task| manifest.tasks.iter().any(|known| known.digest == task.digest));
+        if let Some(twin) = twin.filter(|_| !again) {
+            return Err(Error::Refused(format!(
+                "{name}: {} has been learned by another of the models, too; --again (in Python, again=True) counts it twice",
+                twin.name
+            )));
+        }
+        if let Some(reason) = manifest.encoder.unlike(&other.encoder, learner.classes().len()) {
+            warnings.push(format!("the samples of {name} look like another encoder's: {reason}"));
+        }
+        manifest.encoder.join(&other.encoder);
+        manifest.tasks.extend(other.tasks.iter().cloned());
+    }
+    let mut learner = LoRanPac::new(manifest.lift.build(true)?, manifest.config)?;
+    learner.merge(parts.into_iter().map(|part| part.learner))?;
+    Ok(Merged { learner, manifest, warnings })
+}
+
+fn words(lift: &LiftRecord) -> String {
+    format!("{} from {} to {}, seed {}", lift.name, lift.dim, lift.width, lift.seed)
+}

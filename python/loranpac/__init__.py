@@ -1,0 +1,25 @@
+"""Continual learning on frozen features, in closed form.
+
+Embeddings of a pre-trained encoder are lifted by random ReLU features, and a least-squares classifier on them is kept
+up to date, batch after batch, with new classes at any time and without stored samples.
+
+>>> import numpy as np
+>>> from loranpac import LoRanPACClassifier
+>>> rng = np.random.default_rng(0)
+>>> centres = rng.normal(size=(4, 16))
+>>> def samples(labels):
+...     return centres[labels] + 0.3 * rng.normal(size=(len(labels), 16)), labels
+>>> model = LoRanPACClassifier(width=500)
+>>> model = model.partial_fit(*samples(np.repeat([0, 1], 20)))  # Monday
+>>> model = model.partial_fit(*samples(np.repeat([2, 3], 20)))  # Tuesday: two new classes
+>>> model.classes_
+array([0, 1, 2, 3])
+>>> float(model.score(*samples(np.repeat([0, 1, 2, 3], 10))))
+1.0
+"""
+
+from loranpac._engine import VERSION as __version__
+from loranpac._estimators import ContinualClassifier, LoRanPACClassifier, make, methods
+from loranpac._models import merge_models
+
+__all__ = ["ContinualClassifier", "LoRanPACClassifier", "__version__", "make", "merge_models", "methods"]

@@ -1,0 +1,95 @@
+"""Experiments and features from Python."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from loranpac import bench, features
+
+
+def test_a_run_is_the_command_lines(tmp_path):
+    result = bench.run("digits", ["loranpac", "simplecil"], inc=2, width=300, seeds=[1993, 1994])
+    arguments = ["run", "--data", "digits", "--method", "loranpac,simplecil", "--inc", "2", "--width", "300"]
+    done = subprocess.run(
+        [sys.executable, "-m", "loranpac", *arguments, "--seed", "1993,1994", "--json", "-"],
+        capture_output=True, text=True, check=True,
+    )
+    runs = json.loads(done.stdout)["runs"]
+    found = {(run["method"], run["seed"]): run["accuracy_matrix"] for run in result.runs}
+    assert found == {(run["method"], run["seed"]): run["accuracy_matrix"] for run in runs}
+
+
+def test_results_show_themselves(blobs):
+    train, test = blobs(np.arange(160) % 8), blobs(np.arange(80) % 8)
+    calls = []
+    result = bench.run((*train, *test), ["simplecil", "loranpac-soft"], inc=4, width=200, progress=lambda *call: calls.append(call))
+    assert [row["method"] for row in result.summary()][0] in ("simplecil", "loranpac-soft")
+    assert repr(result).splitlines()[0].split() == ["method", "final", "%", "total", "%", "forgetting", "learn", "s", "form", "s"]
+    assert len(repr(result).splitlines()) == 3 and "<table>" in result._repr_html_()
+    assert calls[-1] == ("loranpac-soft", 1.0)
+    pandas = pytest.importorskip("pandas")
+    frame = result.to_dataframe()
+    assert isinstance(frame, pandas.DataFrame) and len(frame) == 4 and frame.accuracy_samples.between(50, 100).all()
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    axes = result.plot()
+    assert len(axes.lines) == 2
+
+
+def test_mistakes_name_the_argument(blobs):
+    x, y = blobs(np.arange(16) % 8)
+    for arguments, message in [
+        (("digits", "magic"), "methods: names among .* are expected, not 'magic'"),
+        (({"x_train": x}, "loranpac"), "dataset: the arrays y_train, x_test, y_test are missing"),
+        (((x, y), "loranpac"), "dataset: four arrays are expected"),
+        (("absent.npz", "loranpac"), "absent.npz"),
+    ]:
+        with pytest.raises((ValueError, OSError), match=message):
+            bench.run(*arguments)
+    with pytest.raises(ValueError, match="inc: "):
+        bench.run("digits", "loranpac", inc=0)
+    with pytest.raises(ValueError, match="settings: none of the methods has depth"):
+        bench.run("digits", "loranpac", settings={"depth": 3})
+    with pytest.raises(ValueError, match="eval: "):
+        bench.run("digits", "loranpac", eval="sometimes")
+
+
+def test_an_exception_in_progress_ends_the_run():
+    def stop(method, share):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        bench.run("digits", "loranpac", inc=2, width=100, progress=stop)
+
+
+def test_features_are_computed_once(tmp_path):
+    calls = []
+
+    def encode(batch):
+        calls.append(len(batch))
+        return np.array([[len(text), 1.0] for text in batch])
+
+    texts = ["a", "bb", "ccc", "dddd", "eeeee"]
+    x = features.embed(encode, texts, batch_size=2, cache=tmp_path / "x.npz")
+    assert calls == [2, 2, 1] and x.dtype == np.float32 and x[:, 0].tolist() == [1, 2, 3, 4, 5]
+    np.testing.assert_array_equal(features.embed(encode, texts, cache=tmp_path / "x.npz"), x)
+    assert len(calls) == 3
+    assert len(features.embed(encode, texts[:2], cache=tmp_path / "x.npz")) == 2  # other texts
+    assert len(calls) == 4
+    with pytest.raises(ValueError, match="key: "):
+        features.embed(encode, [1, 2], cache=tmp_path / "y.npz")
+    with pytest.raises(ValueError, match="encode: one row per item"):
+        features.embed(lambda batch: np.zeros(3), texts)
+    with pytest.raises(ValueError, match="items: there are none"):
+        features.embed(encode, [])
+
+
+def test_a_feature_file_is_taken_everywhere(blobs, tmp_path):
+    train, test = blobs(np.arange(160) % 8), blobs(np.arange(80) % 8)
+    path = features.save(tmp_path / "f.npz", *train, *test, dtype=np.float16)
+    assert bench.run(path, "simplecil", inc=4).runs[0]["dataset"]["train"] == 160
+    with pytest.raises(ValueError, match="x_train: "):
+        features.save(tmp_path / "g.npz", train[0], train[1][:5], *test)
