@@ -214,7 +214,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
             Whether samples that several of them have learned shall count several times; otherwise they are refused.
         """
         self._check_fitted()
-        others = [other] if isinstance(other, ContinualClassifier) else list(other)
+        others = list(other) if isinstance(other, Iterable) else [other]
         for model in others:
             if not isinstance(model, ContinualClassifier):
                 raise TypeError(f"other: a fitted {type(self).__name__} is expected, not {type(model).__name__}")
@@ -361,7 +361,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         self._learner.export(path, half, probabilities)
 
     def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
+        state = dict(super().__getstate__())
         learner = state.pop("_learner", None)
         state.pop("_folder", None)
         state.pop("_cached_summary", None)
@@ -425,12 +425,12 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
 
     def _samples(self, X: ArrayLike) -> NDArray[np.float32]:
         self._check_fitted()
-        return validate_data(self, _plain_array(X), reset=False, dtype=np.float32, order="C")
+        return _aligned(validate_data(self, _plain_array(X), reset=False, dtype=np.float32, order="C"))
 
     def _samples_with_labels(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[NDArray[np.float32], NDArray[Any]]:
         X, y = validate_data(self, _plain_array(X), _plain_array(y), reset=reset, dtype=np.float32, order="C")
         check_classification_targets(y)
-        return X, y
+        return _aligned(X), y
 
     def _scores(self, X: ArrayLike) -> NDArray[np.float32]:
         X = self._samples(X)
@@ -663,6 +663,11 @@ def _plain_array(values: Any) -> Any:
             values = values.float()
         return values.numpy()
     return values
+
+
+def _aligned(X: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The array, moved if it begins in the middle of a number, as one may that has come over a network."""
+    return X if X.flags.aligned else X.copy()
 
 
 def _plain(label: Any) -> Any:

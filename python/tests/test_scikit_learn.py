@@ -79,9 +79,10 @@ def test_every_method_is_an_estimator():
             model.partial_fit(X[:500], y[:500]).partial_fit(X[500:1000], y[500:1000])
         else:
             model.fit(X[:1000], y[:1000])
-        # Two of the methods are there to show that they fail.
+        # Some are there to show that they fail.
+        fails = entry["name"].startswith("min-norm") or entry["name"] in ("ogd", "pca-ogd", "or-fit")
         accuracy = model.score(X[1000:], y[1000:])
-        assert accuracy > (0.05 if entry["name"].startswith("min-norm") else 0.75), (entry["name"], accuracy)
+        assert accuracy > (0.05 if fails else 0.75), (entry["name"], accuracy)
 
 
 def test_rivals_cannot_be_pickled_and_say_so(blobs):

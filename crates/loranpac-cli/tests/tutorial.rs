@@ -41,7 +41,11 @@ fn every_command_of_the_tutorial_works() {
         }
     }
     let served = blocks(&text, "python").into_iter().find(|block| block.contains("onnxruntime")).unwrap();
-    let python = match python::python() {
+    let python = match python::environment(
+        "python-onnx",
+        &["numpy", "onnxruntime", "onnx"],
+        "import numpy, onnx, onnxruntime",
+    ) {
         Ok(python) => python,
         Err(reason) => {
             assert!(std::env::var_os("LORANPAC_REQUIRE_PYTHON").is_none(), "{reason}");

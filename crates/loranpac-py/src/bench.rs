@@ -78,7 +78,8 @@ fn experiment(
     threads: usize,
     watch: &mut (dyn FnMut(f64) -> ControlFlow<()> + Send),
 ) -> Result<String, Error> {
-    let source = if data.as_os_str() == "digits" && !data.exists() { Source::embedded() } else { Source::file_at(data) };
+    let source =
+        if data.as_os_str() == "digits" && !data.exists() { Source::embedded() } else { Source::file_at(data) };
     let mut dataset: Dataset = source.open()?;
     if let Some(count) = spec.per_class {
         dataset.limit_per_class(count);

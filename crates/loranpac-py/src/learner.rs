@@ -167,11 +167,7 @@ fn features<'a>(x: &'a PyReadonlyArray2<'_, f32>) -> PyResult<Features<'a>> {
 }
 
 impl Learner {
-    fn with<T: Send>(
-        &self,
-        py: Python<'_>,
-        work: impl FnOnce(&mut State) -> Result<T, PyErr> + Send,
-    ) -> PyResult<T> {
+    fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut State) -> Result<T, PyErr> + Send) -> PyResult<T> {
         let mut state = self.state.lock_py_attached(py).map_err(|_| broken())?;
         let state = &mut *state;
         detached(py, self.threads, || work(state))?
@@ -297,9 +293,7 @@ impl Learner {
 
     /// Samples of each class, by column; None for methods that do not count.
     fn counts(&self, py: Python<'_>) -> PyResult<Option<Vec<usize>>> {
-        self.with(py, |state| {
-            Ok(state.learner.as_loranpac().map(|learner| learner.statistics().counts().to_vec()))
-        })
+        self.with(py, |state| Ok(state.learner.as_loranpac().map(|learner| learner.statistics().counts().to_vec())))
     }
 
     /// What is known about the model, as JSON. The classifier is formed if need be.
@@ -368,7 +362,8 @@ impl Learner {
         }
         let mut state = self.state.lock_py_attached(py).map_err(|_| broken())?;
         let mut parts = Vec::new();
-        for (number, state) in std::iter::once(&mut *state).chain(guards.iter_mut().map(|guard| &mut **guard)).enumerate()
+        for (number, state) in
+            std::iter::once(&mut *state).chain(guards.iter_mut().map(|guard| &mut **guard)).enumerate()
         {
             let (learner, manifest) = state.stored("be merged")?;
             let name = if number == 0 { "this model".to_owned() } else { format!("model {number}") };

@@ -9,11 +9,10 @@ use std::fs::File;
 use std::io::{BufReader, Read, Write};
 use std::path::Path;
 
-use faer::linalg::matmul::matmul;
-use faer::prelude::Reborrow;
-use faer::{Accum, Mat, MatMut, Par};
+use faer::Mat;
+use loranpac::learner::{CHUNK, Scores, linear_scores};
 use loranpac::lift::FeatureMap;
-use loranpac::{Features, Label, learner::Scores};
+use loranpac::{Features, Label};
 use safetensors::Dtype;
 use safetensors::tensor::Metadata;
 use serde::{Deserialize, Serialize};
@@ -29,8 +28,6 @@ pub const FORMAT: &str = "loranpac-inference";
 /// The version that is written and read.
 pub const VERSION: u32 = 1;
 
-/// Samples that are lifted at a time, as in the engine: the scores are then the same to the last bit.
-const CHUNK: usize = 384;
 /// Features of a sample; no encoder comes near, and a damaged file should not ask for more.
 const LARGEST_DIM: usize = 1 << 24;
 
@@ -133,18 +130,7 @@ impl Inference {
             return Err(Error::Refused(reason));
         }
         x.validate(*dim)?;
-        let classes = self.weights.ncols();
-        let mut values = Vec::with_capacity(x.len() * classes);
-        let mut work = vec![0.0; width * CHUNK.min(x.len())];
-        for part in x.chunks(CHUNK) {
-            let n = part.len();
-            let mut h = MatMut::from_column_major_slice_mut(&mut work[..width * n], *width, n);
-            map.lift(part.as_matrix(), h.as_mut());
-            let mut scores = Mat::<f32>::zeros(n, classes);
-            matmul(&mut scores, Accum::Replace, h.rb().transpose(), &self.weights, 1.0, Par::rayon(0));
-            (0..n).for_each(|i| values.extend((0..classes).map(|j| scores[(i, j)])));
-        }
-        Ok(Scores::new(values, classes))
+        Ok(linear_scores(map, x, CHUNK, &self.weights, &[], &mut Vec::new()))
     }
 
     /// Whether the parts fit together.

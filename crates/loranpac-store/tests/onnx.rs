@@ -59,7 +59,11 @@ fn case(folder: &Path, name: &str, model: &Inference, options: &OnnxOptions, tol
 /// precision (fourier; 1.0e-6 for the others), 1.3e-3 in half precision (random, sigmoid-random).
 #[test]
 fn onnxruntime_gives_the_scores_of_the_engine() {
-    let python = match exports::python::python() {
+    let python = match exports::python::environment(
+        "python-onnx",
+        &["numpy", "onnxruntime", "onnx"],
+        "import numpy, onnx, onnxruntime",
+    ) {
         Ok(python) => python,
         Err(reason) => {
             assert!(std::env::var_os("LORANPAC_REQUIRE_PYTHON").is_none(), "{reason}");

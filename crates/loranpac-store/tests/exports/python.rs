@@ -1,17 +1,18 @@
-//! A virtual environment with numpy, onnx and onnxruntime, made once in cargo's folder for tests.
+//! Virtual environments with packages from PyPI, made once in cargo's folder for tests.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Its Python, or why there is none.
-pub fn python() -> Result<PathBuf, String> {
+/// The Python of an environment with these packages (arguments of `pip install`), or why there is none. `check` is a
+/// program that must run in it.
+pub fn environment(name: &str, packages: &[&str], check: &str) -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let place = folder.join("python-onnx");
+    let place = folder.join(name);
     if !place.exists() {
         // Made under a name of its own and renamed when it is whole: what is at the place can be trusted, and processes
         // that run at the same time do not meet.
-        let beside = folder.join(format!("python-onnx-{}", std::process::id()));
-        let made = make(&beside);
+        let beside = folder.join(format!("{name}-{}", std::process::id()));
+        let made = make(&beside, packages, check);
         let renamed = made.and_then(|()| std::fs::rename(&beside, &place).map_err(|e| e.to_string()));
         let _ = std::fs::remove_dir_all(&beside);
         if !place.exists() {
@@ -21,14 +22,13 @@ pub fn python() -> Result<PathBuf, String> {
     Ok(executable(&place))
 }
 
-fn make(place: &Path) -> Result<(), String> {
+fn make(place: &Path, packages: &[&str], check: &str) -> Result<(), String> {
     let base = if cfg!(windows) { "python" } else { "python3" };
     run(Command::new(base).args(["-m", "venv"]).arg(place))?;
     let quick = ["--quiet", "--disable-pip-version-check", "--retries", "1", "--timeout", "20"];
-    let packages = ["numpy", "onnxruntime", "onnx"];
     run(Command::new(executable(place)).args(["-m", "pip", "install"]).args(quick).args(packages))?;
     // A package may install and still not run here.
-    run(Command::new(executable(place)).args(["-c", "import numpy, onnx, onnxruntime"]))
+    run(Command::new(executable(place)).args(["-c", check]))
 }
 
 fn executable(place: &Path) -> PathBuf {

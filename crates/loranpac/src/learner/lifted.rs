@@ -14,7 +14,7 @@ use crate::linalg::par;
 use crate::scalar::Scalar;
 
 /// Samples that are lifted at a time unless a method has a choice.
-pub(super) const CHUNK: usize = 384;
+pub const CHUNK: usize = 384;
 
 /// A lift with its work space.
 pub(super) struct Lifted {
@@ -51,23 +51,48 @@ impl Lifted {
 
     /// `H' W + b`, for weights of E x c, in batches of at most `chunk` samples.
     pub fn scores(&mut self, x: Features<'_>, chunk: usize, weights: &Mat<f32>, bias: &[f32]) -> Scores {
-        let classes = weights.ncols();
-        let mut values = Vec::with_capacity(x.len() * classes);
-        for part in x.chunks(chunk) {
-            let h = self.lift(part);
-            let mut scores = Mat::<f32>::zeros(part.len(), classes);
-            matmul(&mut scores, Accum::Replace, h.rb().transpose(), weights, 1.0, par());
-            for i in 0..part.len() {
-                values.extend((0..classes).map(|j| scores[(i, j)] + bias.get(j).unwrap_or(&0.0)));
-            }
-        }
-        Scores::new(values, classes)
+        linear_scores(&*self.lift, x, chunk, weights, bias, &mut self.work)
     }
 
     /// Bytes of the work space.
     pub fn bytes(&self) -> usize {
         self.work.capacity() * size_of::<f32>()
     }
+}
+
+/// Fewer samples than this are multiplied by another kernel, which rounds differently.
+const LEAST: usize = 8;
+
+/// `H' W + b`, for weights of E x c, in batches of at most `chunk` samples that are lifted into `work`. The scores of a
+/// sample are the same to the last bit whatever else is in its batch.
+pub fn linear_scores(
+    map: &dyn FeatureMap,
+    x: Features<'_>,
+    chunk: usize,
+    weights: &Mat<f32>,
+    bias: &[f32],
+    work: &mut Vec<f32>,
+) -> Scores {
+    let (width, classes) = (map.width(), weights.ncols());
+    let mut values = Vec::with_capacity(x.len() * classes);
+    for part in x.chunks(chunk) {
+        let n = part.len().max(LEAST);
+        work.resize(work.len().max(width * n), 0.0);
+        let mut h = MatMut::from_column_major_slice_mut(&mut work[..width * n], width, n);
+        if part.len() == n {
+            map.lift(part.as_matrix(), h.rb_mut());
+        } else {
+            let mut padded: Vec<f32> = (0..part.len()).flat_map(|row| part.row(row)).copied().collect();
+            padded.resize(x.dim() * n, 0.0);
+            map.lift(MatRef::from_column_major_slice(&padded, x.dim(), n), h.rb_mut());
+        }
+        let mut scores = Mat::<f32>::zeros(n, classes);
+        matmul(&mut scores, Accum::Replace, h.rb().transpose(), weights, 1.0, par());
+        for i in 0..part.len() {
+            values.extend((0..classes).map(|j| scores[(i, j)] + bias.get(j).unwrap_or(&0.0)));
+        }
+    }
+    Scores::new(values, classes)
 }
 
 /// The class indices of a task's labels; new ones are added to the table.

@@ -18,6 +18,7 @@ use serde::Serialize;
 pub use holdout::{GRID, validation_errors};
 pub use incremental_svd::IncrementalSvd;
 pub use lda::Lda;
+pub use lifted::{CHUNK, linear_scores};
 pub use loranpac::{Config, LoRanPac, Schedule};
 pub use ogd::Ogd;
 pub use ranpac::RanPac;
