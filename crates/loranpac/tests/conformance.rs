@@ -377,3 +377,19 @@ fn zero_tiny_and_huge_samples_lift_to_finite_features() {
         assert!(lifted(&*map, &x, DIM).is_all_finite(), "{}", map.name());
     }
 }
+
+#[test]
+fn a_samples_scores_do_not_depend_on_its_batch() {
+    for_every_method(|method| {
+        let mut model = build(method);
+        learn(&mut *model, &samples(1, &[0, 1, 2, 3, 4, 5], 12));
+        let (x, _) = samples(2, &[0, 1, 2, 3, 4, 5], 70);
+        let whole = scores(&mut *model, &x);
+        for count in [1, 2, 3, 5, 7, 8, 9, 33, 385] {
+            let part = scores(&mut *model, &x[..count * DIM]);
+            for row in 0..count {
+                assert_eq!(part.row(row), whole.row(row), "{}: row {row} of {count}", method.name);
+            }
+        }
+    });
+}

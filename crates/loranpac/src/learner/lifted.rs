@@ -61,7 +61,7 @@ impl Lifted {
 }
 
 /// Fewer samples than this are multiplied by another kernel, which rounds differently.
-const LEAST: usize = 8;
+pub(super) const LEAST: usize = 8;
 
 /// `H' W + b`, for weights of E x c, in batches of at most `chunk` samples that are lifted into `work`. The scores of a
 /// sample are the same to the last bit whatever else is in its batch.

@@ -3,7 +3,7 @@
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatRef};
 
-use super::lifted::CHUNK;
+use super::lifted::{CHUNK, LEAST};
 use super::{Learner, Scores, StreamSizes, Summary, check_task};
 use crate::error::Error;
 use crate::features::Features;
@@ -52,10 +52,11 @@ impl Learner for SimpleCil {
         let means = unit_columns(means.as_ref());
         let mut values = Vec::with_capacity(x.len() * self.sums.len());
         for part in x.chunks(CHUNK) {
-            let samples = unit_columns(cast::<f32, f64>(part.as_matrix()).as_ref());
-            let mut cosines = Mat::<f32>::zeros(self.sums.len(), part.len());
+            let mut samples = unit_columns(cast::<f32, f64>(part.as_matrix()).as_ref());
+            samples.resize_with(self.dim, part.len().max(LEAST), |_, _| 0.0);
+            let mut cosines = Mat::<f32>::zeros(self.sums.len(), samples.ncols());
             matmul(&mut cosines, Accum::Replace, means.transpose(), &samples, 1.0, par());
-            cosines.col_iter().for_each(|column| values.extend(column.iter()));
+            cosines.col_iter().take(part.len()).for_each(|column| values.extend(column.iter()));
         }
         Ok(Scores::new(values, self.sums.len()))
     }
