@@ -1,6 +1,6 @@
-"""LoRanPAC in weekly partial_fit calls against what scikit-learn and river offer, on one feature file, in one run.
+"""LoRanPAC in weekly partial_fit calls against what scikit-learn offers, and streaming LDA, on one feature file, in one run.
 
-    pip install . river
+    pip install .
     python bench/compare_sklearn.py clinc150-minilm.npz
 
 Every week brings all training samples of some new classes. After each week a model must answer for all classes so far.
@@ -17,22 +17,6 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassif
 from sklearn.neighbors import NearestCentroid
 
 from loranpac import LoRanPACClassifier, make
-
-
-class River:
-    """river's softmax regression, one sample after the other."""
-
-    def __init__(self):
-        from river import linear_model, optim
-
-        self.model = linear_model.SoftmaxRegression(optim.SGD(0.1))
-
-    def partial_fit(self, X, y):
-        for x, label in zip(X, y):
-            self.model.learn_one(dict(enumerate(x.tolist())), int(label))
-
-    def predict(self, X):
-        return np.array([self.model.predict_one(dict(enumerate(x.tolist()))) for x in X])
 
 
 class Weekly:
@@ -86,18 +70,13 @@ def main():
         "LogisticRegression": lambda: Refitted(LogisticRegression(max_iter=1000)),
         "NearestCentroid": lambda: Refitted(NearestCentroid()),
         "SGDClassifier": lambda: Weekly(SGDClassifier(random_state=0), np.sort(order)),
-        "river softmax": River,
     }
     names = args.only.split(",") if args.only else rivals
     print(f"{len(X)} training and {len(X_test)} test samples, {len(order)} classes in {args.weeks} weeks, E = {args.width}\n")
     print("| | final % | mean over weeks % | learn s | answer s | keeps samples |")
     print("|---|---|---|---|---|---|")
     for name in names:
-        try:
-            model = rivals[name]()
-        except ImportError as error:
-            print(f"| {name} | not here: {error} |")
-            continue
+        model = rivals[name]()
         accuracies, learn, answer = [], 0.0, 0.0
         for week in range(args.weeks):
             part = np.isin(y, weeks[week])
@@ -111,7 +90,10 @@ def main():
             answer += time.perf_counter() - clock
             accuracies.append(100 * (predicted == y_test[seen]).mean())
         keeps = "yes (refit)" if isinstance(model, Refitted) and name != "NearestCentroid" else "no"
-        print(f"| {name} | {accuracies[-1]:.2f} | {np.mean(accuracies):.2f} | {learn:.1f} | {answer:.1f} | {keeps} |", flush=True)
+        print(
+            f"| {name} | {accuracies[-1]:.2f} | {np.mean(accuracies):.2f} | {learn:.1f} | {answer:.1f} | {keeps} |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

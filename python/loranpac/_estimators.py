@@ -427,7 +427,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         self._check_fitted()
         return _aligned(validate_data(self, _plain_array(X), reset=False, dtype=np.float32, order="C"))
 
-    def _samples_with_labels(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[NDArray[np.float32], NDArray[Any]]:
+    def _samples_with_labels(self, X: Any, y: Any, reset: bool) -> tuple[NDArray[np.float32], NDArray[Any]]:
         X, y = validate_data(self, _plain_array(X), _plain_array(y), reset=reset, dtype=np.float32, order="C")
         check_classification_targets(y)
         return _aligned(X), y
@@ -477,7 +477,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_learner")
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
         return tags

@@ -12,7 +12,9 @@ from loranpac import _engine
 Path = Union[str, "os.PathLike[str]"]
 
 
-def merge_models(models: Iterable[Path], out: Path, *, again: bool = False, prepare: bool = True, n_jobs: int | None = None) -> Path:
+def merge_models(
+    models: Iterable[Path], out: Path, *, again: bool = False, prepare: bool = True, n_jobs: int | None = None
+) -> Path:
     """Merge models on disk into a new one, as ``loranpac merge`` does.
 
     Parameters

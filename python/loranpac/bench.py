@@ -84,9 +84,9 @@ def run(
             raise ValueError(f"methods: names among {', '.join(known)} are expected, not {name!r}")
     for name, value, least in [("inc", inc, 1), ("base", base, 0), ("width", width, 1), ("max_rank", max_rank, 1)]:
         _whole(name, value, least)
-    for name, value in [("eval", eval), ("train_loss", train_loss)]:
-        if value not in ("every", "final", "never"):
-            raise ValueError(f"{name}: 'every', 'final' or 'never' is expected, not {value!r}")
+    for name, when in [("eval", eval), ("train_loss", train_loss)]:
+        if when not in ("every", "final", "never"):
+            raise ValueError(f"{name}: 'every', 'final' or 'never' is expected, not {when!r}")
     given = {name: str(value) for name, value in (settings or {}).items()}
     strange = [name for name in given if not any(name in known[method]["settings"] for method in names)]
     if strange:
@@ -204,7 +204,8 @@ class _file_of:
     NAMES = ("x_train", "y_train", "x_test", "y_test")
 
     def __init__(self, dataset: Data):
-        self.dataset, self.place = dataset, None
+        self.dataset = dataset
+        self.place: tempfile.TemporaryDirectory[str] | None = None
 
     def __enter__(self) -> Path:
         if isinstance(self.dataset, (str, os.PathLike)):

@@ -74,16 +74,13 @@ def fit(
     mark = hashlib.sha256(told.encode()).hexdigest()[:12]
     learn = dask.delayed(_learn, pure=False)
     merge = dask.delayed(_merge, pure=False)
-    level = [
-        learn(part, estimator, os.path.join(work, f"{mark}-shard-{number:05}.lrp")) for number, part in enumerate(parts)
-    ]
+    level = [learn(part, estimator, os.path.join(work, f"{mark}-shard-{number:05}.lrp")) for number, part in enumerate(parts)]
     height = 0
     while len(level) > 1:
         groups = [level[first : first + fan_in] for first in range(0, len(level), fan_in)]
         height += 1
         level = [
-            merge(group, os.path.join(work, f"{mark}-merge-{height}-{number:05}.lrp"))
-            for number, group in enumerate(groups)
+            merge(group, os.path.join(work, f"{mark}-merge-{height}-{number:05}.lrp")) for number, group in enumerate(groups)
         ]
     (path,) = dask.compute(level[0])
     model = LoRanPACClassifier.load(path, n_jobs=estimator.n_jobs)

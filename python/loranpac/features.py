@@ -58,7 +58,9 @@ def embed(
         if key is None:
             items = list(items)
             if not all(isinstance(item, str) for item in items):
-                raise ValueError("key: say what the features depend on (the encoder, the items), so that the cache can be trusted")
+                raise ValueError(
+                    "key: say what the features depend on (the encoder, the items), so that the cache can be trusted"
+                )
             key = _digest(items)
         if os.path.exists(cache):
             with np.load(cache, allow_pickle=False) as stored:
@@ -91,10 +93,11 @@ def save(
     arrays = {"x_train": (x_train, y_train), "x_test": (x_test, y_test)}
     checked = {}
     for name, (x, y) in arrays.items():
-        x, y = np.asarray(_plain_array(x), dtype=dtype), np.asarray(_plain_array(y))
-        if x.ndim != 2 or y.shape != (len(x),):
-            raise ValueError(f"{name}: features of shape (n, d) and n labels are expected, not {x.shape} and {y.shape}")
-        checked[name], checked["y" + name[1:]] = x, y
+        features, labels = np.asarray(_plain_array(x), dtype=dtype), np.asarray(_plain_array(y))
+        if features.ndim != 2 or labels.shape != (len(features),):
+            shapes = f"{features.shape} and {labels.shape}"
+            raise ValueError(f"{name}: features of shape (n, d) and n labels are expected, not {shapes}")
+        checked[name], checked["y" + name[1:]] = features, labels
     _replace(path, **checked)
     return path
 

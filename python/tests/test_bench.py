@@ -15,7 +15,9 @@ def test_a_run_is_the_command_lines(tmp_path):
     arguments = ["run", "--data", "digits", "--method", "loranpac,simplecil", "--inc", "2", "--width", "300"]
     done = subprocess.run(
         [sys.executable, "-m", "loranpac", *arguments, "--seed", "1993,1994", "--json", "-"],
-        capture_output=True, text=True, check=True,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     runs = json.loads(done.stdout)["runs"]
     found = {(run["method"], run["seed"]): run["accuracy_matrix"] for run in result.runs}
@@ -25,9 +27,22 @@ def test_a_run_is_the_command_lines(tmp_path):
 def test_results_show_themselves(blobs):
     train, test = blobs(np.arange(160) % 8), blobs(np.arange(80) % 8)
     calls = []
-    result = bench.run((*train, *test), ["simplecil", "loranpac-soft"], inc=4, width=200, progress=lambda *call: calls.append(call))
+    result = bench.run(
+        (*train, *test), ["simplecil", "loranpac-soft"], inc=4, width=200, progress=lambda *call: calls.append(call)
+    )
     assert [row["method"] for row in result.summary()][0] in ("simplecil", "loranpac-soft")
-    assert repr(result).splitlines()[0].split() == ["method", "final", "%", "total", "%", "forgetting", "learn", "s", "form", "s"]
+    assert repr(result).splitlines()[0].split() == [
+        "method",
+        "final",
+        "%",
+        "total",
+        "%",
+        "forgetting",
+        "learn",
+        "s",
+        "form",
+        "s",
+    ]
     assert len(repr(result).splitlines()) == 3 and "<table>" in result._repr_html_()
     assert calls[-1] == ("loranpac-soft", 1.0)
     pandas = pytest.importorskip("pandas")

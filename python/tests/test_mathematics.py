@@ -86,7 +86,7 @@ def test_hard_is_the_truncated_svd_of_everything(data, cut):
         "rank": lambda rank: rank,
         "threshold": lambda delta: int((s**2 >= delta).sum()),
     }
-    (name, value), = cut.items()
+    ((name, value),) = cut.items()
     k = kept[name](value)
     weights = vt[:k].T @ np.diag(1 / s[:k]) @ u[:, :k].T @ one_hot(y, model.classes_)
     close(model.decision_function(test), h_test @ weights, 1e-3)

@@ -59,7 +59,12 @@ def test_copies_know_the_same_and_go_their_own_way(blobs, copied):
 
 def test_labels_keep_their_kind(blobs):
     x, y = blobs(np.repeat([0, 1, 2], 10))
-    for labels in (y.astype(np.int8), y.astype(float), np.array(["a", "b", "c"])[y], np.array(["a", "b", "c"], object)[y]):
+    for labels in (
+        y.astype(np.int8),
+        y.astype(float),
+        np.array(["a", "b", "c"])[y],
+        np.array(["a", "b", "c"], object)[y],
+    ):
         model = pickle.loads(pickle.dumps(LoRanPACClassifier(width=WIDTH).fit(x, labels)))
         assert model.classes_.dtype == np.unique(labels).dtype
         assert (model.predict(x) == labels).mean() > 0.9

@@ -157,7 +157,16 @@ def test_arrays_of_all_kinds_give_the_same(blobs, tmp_path):
     read_only.flags.writeable = False
     misaligned = np.frombuffer(b"-" + x.tobytes(), dtype=np.uint8)[1:].view(np.float32).reshape(x.shape)
     assert not misaligned.flags.aligned
-    for kind in (misaligned, x.astype(np.float64), np.asfortranarray(x), mapped, padded[:, ::2], read_only, x.tolist(), x.astype(">f4")):
+    for kind in (
+        misaligned,
+        x.astype(np.float64),
+        np.asfortranarray(x),
+        mapped,
+        padded[:, ::2],
+        read_only,
+        x.tolist(),
+        x.astype(">f4"),
+    ):
         scores = LoRanPACClassifier(width=WIDTH).fit(kind, y).decision_function(kind)
         np.testing.assert_array_equal(scores, expected)
     half = LoRanPACClassifier(width=WIDTH).fit(x.astype(np.float16), y).decision_function(x)
