@@ -4,7 +4,7 @@ The embeddings are made up here, so that this runs anywhere. With a real encoder
 
     from sentence_transformers import SentenceTransformer
     encoder = SentenceTransformer("all-MiniLM-L6-v2")
-    embed(encoder.encode, texts, cache="texts.npz")
+    embed(encoder.encode, texts, cache="texts.npz", key="all-MiniLM-L6-v2")
 
 takes the place of `encode` below.
 """

@@ -7,7 +7,8 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
@@ -126,12 +127,16 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Labels.
         """
-        X, y = self._samples_with_labels(X, y, reset=True)
-        learner = self._new_learner(X.shape[1])
-        classes = np.unique(y)
-        learner.learn(X, *_coded(y, classes))
+        with self._as_before_on_failure():
+            X, y = self._samples_with_labels(X, y, reset=True)
+            classes = _union([y])
+            learner = self._new_learner(X.shape[1])
+            try:
+                learner.learn(X, *_coded(y, classes))
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt("fit was interrupted; the model is as it was before") from None
         self._learner, self.classes_ = learner, classes
-        self._changed()
+        self._changed(calibrated=False)
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> ContinualClassifier:
@@ -148,29 +153,31 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
             them yet (with a score of minus infinity), and other labels are refused.
         """
         first = not hasattr(self, "_learner")
-        X, y = self._samples_with_labels(X, y, reset=first)
-        declared = None if classes is None else np.unique(column_or_1d(classes))
-        if declared is not None:
-            strange = np.setdiff1d(y, declared)
-            if strange.size:
-                raise ValueError(f"y: the labels {_some(strange)} are not in classes={_some(declared)}")
-        known = [] if first else [self.classes_]
-        everything = _union([*known, np.unique(y), *([] if declared is None else [declared])])
-        learner = self._new_learner(X.shape[1]) if first else self._learner
-        codes, names = _coded(y, everything)
-        if not first and learner.knows(X, codes, names):
-            warnings.warn("these samples have been learned before; they count twice now", stacklevel=2)
-        try:
-            learner.learn(X, codes, names)
-        except KeyboardInterrupt:
-            # A part of the task has been learned, in the order in which it came.
-            if first and not learner.labels():
+        with self._as_before_on_failure():
+            X, y = self._samples_with_labels(X, y, reset=first)
+            declared = None if classes is None else _union([column_or_1d(classes)])
+            if declared is not None:
+                strange = [label for label in _union([y]) if label not in declared]
+                if strange:
+                    raise ValueError(f"y: the labels {_some(strange)} are not in classes={_some(declared)}")
+            new = [y] if declared is None else [y, declared]
+            everything = _union(new) if first else self._with(*new)
+            learner = self._new_learner(X.shape[1]) if first else self._learner
+            codes, names = _coded(y, everything)
+            if not first and learner.knows(X, codes, names):
+                warnings.warn("these samples have been learned before; they count twice now", stacklevel=2)
+            try:
+                learner.learn(X, codes, names)
+            except BaseException:
+                # A part of the task may have been learned, in the order in which it came.
+                learned = set(learner.labels())
+                if first and not learned:
+                    raise
+                before = set() if first else set(self.classes_)
+                keep = [label in before or _plain(label) in learned for label in everything]
+                self._learner, self.classes_ = learner, everything[keep]
+                self._changed()
                 raise
-            self._learner = learner
-            seen = _union([*known, np.array(learner.labels(), dtype=everything.dtype)])
-            self.classes_ = everything[np.isin(everything, seen)]
-            self._changed()
-            raise
         self._learner, self.classes_ = learner, everything
         self._changed()
         return self
@@ -179,8 +186,9 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         """Take samples back that have been learned, as if they had never been seen, to rounding."""
         self._check_fitted()
         X, y = self._samples_with_labels(X, y, reset=False)
-        self._learner.unlearn(X, *_coded(y, _union([self.classes_, np.unique(y)])))
-        self._drop_classes()
+        before = self._learner.labels()
+        self._learner.unlearn(X, *_coded(y, self._with(y)))
+        self._drop_classes(before)
         return self
 
     def forget(self, label: Any) -> ContinualClassifier:
@@ -190,16 +198,18 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         they belong to nobody. :meth:`unlearn` removes those, too, if you still have the samples.
         """
         self._check_fitted()
+        before = self._learner.labels()
         self._learner.forget(_plain(label))
-        self._drop_classes()
+        self._drop_classes(before)
         return self
 
     def rename(self, old: Any, new: Any) -> ContinualClassifier:
         """Give a class another name."""
         self._check_fitted()
+        kept = self.classes_[[label != old for label in self.classes_]]
+        classes = _union([kept, np.array([_plain(new)])], mixed=self._is_mixed())
         self._learner.rename(_plain(old), _plain(new))
-        kept = self.classes_[self.classes_ != old]
-        self.classes_ = _union([kept, np.unique([new])])
+        self.classes_ = classes
         self._changed()
         return self
 
@@ -219,22 +229,23 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
             if not isinstance(model, ContinualClassifier):
                 raise TypeError(f"other: a fitted {type(self).__name__} is expected, not {type(model).__name__}")
             model._check_fitted()
+        classes = self._with(*(model.classes_ for model in others))
         for warning in self._learner.merge([model._learner for model in others], again):
             warnings.warn(warning, stacklevel=2)
-        self.classes_ = _union([self.classes_, *(model.classes_ for model in others)])
-        self._changed()
+        self.classes_ = classes
+        self._changed(calibrated=False)
         return self
 
     # Predicting.
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The class of each sample."""
-        best = np.argmax(self._scores(X), axis=1)
-        return self.classes_[best]
+        scores, classes = self._scores(X)
+        return classes[np.argmax(scores, axis=1)]
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float32]:
         """Scores: one column per class of ``classes_``; for two classes, the second's score less the first's."""
-        scores = self._scores(X)
+        scores, _ = self._scores(X)
         if scores.shape[1] == 2:
             return scores[:, 1] - scores[:, 0]
         return scores
@@ -244,7 +255,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
 
         Without that they rank the classes as the scores do, but mean little as probabilities.
         """
-        return self._softmax(self._scores(X))
+        return self._softmax(self._scores(X)[0])
 
     def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Logarithms of :meth:`predict_proba`."""
@@ -255,7 +266,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         """Fit the temperature of probabilities to samples that have not been learned."""
         self._check_fitted()
         X, y = self._samples_with_labels(X, y, reset=False)
-        self.temperature_ = self._learner.calibrate(X, *_coded(y, _union([self.classes_, np.unique(y)])))
+        self.temperature_ = self._learner.calibrate(X, *_coded(y, self._with(y)))
         return self
 
     def novelty(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -309,7 +320,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         counts = self._learner.counts()
         if counts is None:
             raise AttributeError(f"{self._method()} does not count")
-        return np.array([counts[column] if column >= 0 else 0 for column in self._columns()], dtype=np.int64)
+        count_of = dict(zip(self._learner.labels(), counts))
+        return np.array([count_of.get(_plain(label), 0) for label in self.classes_], dtype=np.int64)
 
     def spectrum(self) -> NDArray[np.float64]:
         """Eigenvalues of the Gram matrix of the lifted samples, in descending order."""
@@ -339,7 +351,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         folder = os.path.abspath(path)
         if os.path.exists(folder) and not overwrite and folder != getattr(self, "_folder", None):
             raise FileExistsError(f"{os.fspath(path)} is there already; overwrite=True makes this its next version")
-        self._learner.save(folder)
+        self._learner.save(folder, overwrite)
         self._folder = folder
         return self
 
@@ -369,7 +381,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
             self._check_saveable()
             with tempfile.TemporaryDirectory() as place:
                 folder = os.path.join(place, "model.lrp")
-                learner.save(folder)
+                learner.save_copy(folder)
                 files = {name: _read(os.path.join(folder, name)) for name in os.listdir(folder) if name != "LOCK"}
             state["_files"] = files
         return state
@@ -404,9 +416,11 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         cuts = [(name, value) for name in ("truncate", "threshold", "rank") if (value := getattr(self, name)) is not None]
         if len(cuts) > 1:
             raise ValueError(f"at most one of truncate, threshold and rank is expected, not {' and '.join(n for n, _ in cuts)}")
-        for name, value in cuts:
+        for name, value in [*cuts, ("gamma", 1.0 if self.gamma is None else self.gamma)]:
             if not isinstance(value, Real) or isinstance(value, bool):
                 raise ValueError(f"{name}: a number is expected, not {value!r}")
+        if self.rank is not None:
+            _whole("rank", self.rank)
         options = {
             "method": self._method(),
             "dim": n_features,
@@ -430,16 +444,17 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
     def _samples_with_labels(self, X: Any, y: Any, reset: bool) -> tuple[NDArray[np.float32], NDArray[Any]]:
         X, y = validate_data(self, _plain_array(X), _plain_array(y), reset=reset, dtype=np.float32, order="C")
         check_classification_targets(y)
+        if y.dtype.kind == "u":
+            if y.size and y.max() > np.iinfo(np.int64).max:
+                raise ValueError(f"y: whole numbers below 2**63 are expected as labels, not {y.max()}")
+            y = y.astype(np.int64) if y.dtype.itemsize == 8 else y
         return _aligned(X), y
 
-    def _scores(self, X: ArrayLike) -> NDArray[np.float32]:
+    def _scores(self, X: ArrayLike) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        """Scores, and the classes that they are of: another thread may teach the model new ones in the meantime."""
         X = self._samples(X)
-        return self._learner.scores(X, self._columns())
-
-    def _columns(self) -> list[int]:
-        """The engine's column of each class; -1 if there are no samples of it."""
-        place = {label: column for column, label in enumerate(self._learner.labels())}
-        return [place.get(_plain(label), -1) for label in self.classes_]
+        classes = self.classes_
+        return self._learner.scores(X, [_plain(label) for label in classes]), classes
 
     def _softmax(self, scores: NDArray[np.float32]) -> NDArray[np.float64]:
         temperature = getattr(self, "temperature_", _engine.UNCALIBRATED)
@@ -455,14 +470,39 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
             self._cached_summary = json.loads(self._learner.summary())
         return self._cached_summary
 
-    def _changed(self) -> None:
-        self._cached_summary = None
+    def _with(self, *more: NDArray[Any]) -> NDArray[Any]:
+        """The classes, and more."""
+        return _union([self.classes_, *more], mixed=self._is_mixed())
 
-    def _drop_classes(self) -> None:
+    def _is_mixed(self) -> bool:
+        """Whether the model has numbers and texts as labels, as the command line allows."""
+        return len({isinstance(_plain(label), str) for label in self.classes_}) == 2
+
+    def _changed(self, calibrated: bool = True) -> None:
+        self._cached_summary = None
+        if not calibrated:
+            self.__dict__.pop("temperature_", None)
+
+    def _drop_classes(self, before: list[Any]) -> None:
         """After the engine has lost classes: those that it does not know any more go."""
-        known = set(self._learner.labels())
-        self.classes_ = self.classes_[[_plain(label) in known for label in self.classes_]]
+        lost = set(before) - set(self._learner.labels())
+        self.classes_ = self.classes_[[_plain(label) not in lost for label in self.classes_]]
         self._changed()
+
+    @contextmanager
+    def _as_before_on_failure(self) -> Iterator[None]:
+        """What is known about features comes and goes with what is known."""
+        names = ("n_features_in_", "feature_names_in_")
+        before = {name: self.__dict__[name] for name in names if name in self.__dict__}
+        had = hasattr(self, "_learner")
+        try:
+            yield
+        except BaseException:
+            if had or not hasattr(self, "_learner"):
+                for name in names:
+                    self.__dict__.pop(name, None)
+                self.__dict__.update(before)
+            raise
 
     def _check_fitted(self, name: str | None = None) -> None:
         if name is not None and not hasattr(self, "_learner"):
@@ -586,8 +626,13 @@ class LoRanPACClassifier(ContinualClassifier):
         Every byte is compared with its checksum. Learning goes on where it was; :meth:`save` to the same path writes what
         is new.
         """
+        if not os.path.isdir(path):
+            raise FileNotFoundError(f"{os.fspath(path)}: there is no such model")
         learner = _engine.Learner.load(path, threads(n_jobs))
         manifest = json.loads(learner.manifest())
+        labels = learner.labels()
+        if not labels:
+            raise NotFittedError(f"{os.fspath(path)} has not learned anything yet")
         lift, config = manifest["lift"], manifest["config"]
         model = cls(
             width=lift["width"],
@@ -601,15 +646,10 @@ class LoRanPACClassifier(ContinualClassifier):
         )
         model._learner, model._folder = learner, os.path.abspath(path)
         model.n_features_in_ = lift["dim"]
-        labels = learner.labels()
-        kinds = {type(label) for label in labels}
-        classes = np.array(labels, dtype=None if len(kinds) == 1 else object)
-        model.classes_ = _union([classes]) if labels else classes
+        model.classes_ = _sorted(labels)
         if manifest["calibration"] is not None:
             model.temperature_ = manifest["calibration"]["temperature"]
         model._changed()
-        if not labels:
-            raise NotFittedError(f"{os.fspath(path)} has not learned anything yet")
         return model
 
 
@@ -627,7 +667,10 @@ def make(method: str, **parameters: Any) -> ContinualClassifier:
     cls = {"loranpac": LoRanPACClassifier, "loranpac-soft": LoRanPACClassifier}.get(method, ContinualClassifier)
     own = {name: parameters.pop(name) for name in list(parameters) if name in cls().get_params()}
     if cls is LoRanPACClassifier and not parameters:
-        return cls(**own, filter="hard" if method == "loranpac" else "soft")
+        filter = "hard" if method == "loranpac" else "soft"
+        if own.pop("filter", filter) != filter:
+            raise ValueError(f"filter: {filter!r} is expected for the method {method!r}")
+        return cls(**own, filter=filter)
     if "ridge" in own:
         parameters["ridge"] = own.pop("ridge")
     strange = [name for name in parameters if name not in known[method]["settings"]]
@@ -683,18 +726,29 @@ def _plain(label: Any) -> Any:
 
 def _coded(y: NDArray[Any], classes: NDArray[Any]) -> tuple[NDArray[np.int64], list[Any]]:
     """Labels as numbers that point into a list."""
-    return np.searchsorted(classes, y).astype(np.int64), [_plain(label) for label in classes]
+    names = [_plain(label) for label in classes]
+    if classes.dtype == object:
+        place = {name: number for number, name in enumerate(names)}
+        return np.array([place[_plain(label)] for label in y], dtype=np.int64), names
+    return np.searchsorted(classes, y).astype(np.int64), names
 
 
-def _union(parts: list[NDArray[Any]]) -> NDArray[Any]:
-    """All classes, sorted; numbers and texts cannot be in one model, because they cannot be sorted together."""
-    kinds = {"text" if array.dtype.kind in "UST" or array.dtype == object else "number" for array in parts if array.size}
-    if len(kinds) > 1 and not any(array.dtype == object for array in parts):
-        raise ValueError("y: some labels are texts and some are numbers; within a model they must be of one kind")
-    try:
+def _union(parts: list[NDArray[Any]], mixed: bool = False) -> NDArray[Any]:
+    """All classes, sorted. Numbers beside texts are taken for a mistake, unless the model has both already."""
+    kinds = {isinstance(_plain(label), str) for array in parts if array.dtype == object for label in array}
+    kinds |= {array.dtype.kind in "UST" for array in parts if array.size and array.dtype != object}
+    if len(kinds) < 2:
         return np.unique(np.concatenate(parts))
-    except TypeError:
-        raise ValueError("y: some labels are texts and some are numbers; within a model they must be of one kind") from None
+    if mixed:
+        return _sorted({_plain(label) for array in parts for label in array})
+    raise ValueError("y: some labels are texts and some are numbers; within a model they must be of one kind")
+
+
+def _sorted(labels: Iterable[Any]) -> NDArray[Any]:
+    """Labels as the classes of a model; if there are numbers and texts, the numbers first."""
+    labels = sorted(labels, key=lambda label: (isinstance(label, str), label))
+    mixed = len({type(label) for label in labels}) > 1
+    return np.array(labels, dtype=object if mixed else None)
 
 
 def _whole(name: str, value: Any, least: int = 1) -> None:
@@ -703,7 +757,7 @@ def _whole(name: str, value: Any, least: int = 1) -> None:
 
 
 def _some(values: Any) -> str:
-    values = [str(value) for value in values]
+    values = [repr(value.item() if isinstance(value, np.generic) else value) for value in values]
     return ", ".join(values[:5]) + (f" and {len(values) - 5} more" if len(values) > 5 else "")
 
 

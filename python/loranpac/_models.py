@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable
+from numbers import Integral
 from typing import Union
 
 from loranpac import _engine
@@ -52,8 +53,12 @@ def check_name(path: Path) -> None:
 
 def threads(n_jobs: int | None) -> int:
     """Threads as the engine counts them: 0 for all cores."""
-    if n_jobs is None or n_jobs == -1:
+    if n_jobs is None:
+        return 0
+    if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
+        raise ValueError(f"n_jobs: a whole number other than 0, or None, is expected, not {n_jobs!r}")
+    if n_jobs == -1:
         return 0
     if n_jobs < 1:
         return max(1, (os.cpu_count() or 1) + 1 + n_jobs)
-    return n_jobs
+    return int(n_jobs)

@@ -22,6 +22,7 @@ import numpy as np
 from loranpac import _engine
 from loranpac._estimators import _plain_array, _whole
 from loranpac._models import Path, threads
+from loranpac.features import labels_of
 
 Data = Union[Path, Mapping[str, Any], Sequence[Any]]
 
@@ -87,6 +88,8 @@ def run(
     for name, when in [("eval", eval), ("train_loss", train_loss)]:
         if when not in ("every", "final", "never"):
             raise ValueError(f"{name}: 'every', 'final' or 'never' is expected, not {when!r}")
+    if per_class is not None:
+        _whole("per_class", per_class)
     given = {name: str(value) for name, value in (settings or {}).items()}
     strange = [name for name in given if not any(name in known[method]["settings"] for method in names)]
     if strange:
@@ -101,7 +104,7 @@ def run(
                     "lift": lift,
                     "lift_seed": int(random_state),
                     "seed": int(seed),
-                    "per_class": per_class,
+                    "per_class": None if per_class is None else int(per_class),
                     "truncation": None if truncate is None else {"fraction": float(truncate)},
                     "schedule": schedule,
                     "max_rank": int(max_rank),
@@ -219,9 +222,10 @@ class _file_of:
             if len(self.dataset) != len(self.NAMES):
                 raise ValueError(f"dataset: four arrays are expected ({', '.join(self.NAMES)}), not {len(self.dataset)}")
             arrays = dict(zip(self.NAMES, self.dataset))
-        arrays = {name: np.asarray(_plain_array(array)) for name, array in arrays.items()}
-        for name in ("x_train", "x_test"):
-            arrays[name] = np.ascontiguousarray(arrays[name], dtype=np.float32)
+        arrays = {
+            name: labels_of(array) if name[0] == "y" else np.ascontiguousarray(_plain_array(array), dtype=np.float32)
+            for name, array in arrays.items()
+        }
         self.place = tempfile.TemporaryDirectory()
         path = os.path.join(self.place.name, "arrays.npz")
         np.savez(path, **arrays)

@@ -48,7 +48,9 @@ def fit(
     estimator : LoRanPACClassifier, optional
         What is learned: its parameters are used, not what it knows.
     workspace : path, optional
-        A folder that all workers see; ``out`` with ``.work`` at its end by default. It must belong to this data alone.
+        A folder that all workers see; where ``out`` will be, by default. Models of shards are in a folder of their own in it,
+        until all is done. They belong to this data: after a call that was broken off, do not repeat it with other data and the same
+        estimator without removing that folder.
     fan_in : int
         How many models are merged at a time.
 
@@ -66,45 +68,53 @@ def fit(
     parts = list(shards.to_delayed() if hasattr(shards, "to_delayed") else shards)
     if not parts:
         raise ValueError("shards: there are none")
+    if not isinstance(estimator, LoRanPACClassifier):
+        raise TypeError(f"estimator: a LoRanPACClassifier is expected, not {type(estimator).__name__}, which cannot be saved")
     out = os.path.abspath(out)
-    work = os.path.abspath(workspace) if workspace is not None else out + ".work"
-    os.makedirs(work, exist_ok=True)
-    # Another estimator, or another number of shards, has nothing to do with what is there.
-    told = json.dumps([{**estimator.get_params(), "n_jobs": None}, len(parts)], sort_keys=True, default=str)
+    # Another estimator, or other shards as far as Dask can tell, have nothing to do with what is there.
+    keys = [str(getattr(part, "key", "")) for part in parts] if hasattr(shards, "to_delayed") else len(parts)
+    told = json.dumps([{**estimator.get_params(), "n_jobs": None}, keys], sort_keys=True, default=str)
     mark = hashlib.sha256(told.encode()).hexdigest()[:12]
+    work = os.path.join(os.path.abspath(workspace or os.path.dirname(out)), f"{os.path.basename(out)}.work-{mark}")
+    os.makedirs(work, exist_ok=True)
     learn = dask.delayed(_learn, pure=False)
     merge = dask.delayed(_merge, pure=False)
-    level = [learn(part, estimator, os.path.join(work, f"{mark}-shard-{number:05}.lrp")) for number, part in enumerate(parts)]
+    level = [learn(part, estimator, os.path.join(work, f"shard-{number:05}.lrp")) for number, part in enumerate(parts)]
     height = 0
     while len(level) > 1:
         groups = [level[first : first + fan_in] for first in range(0, len(level), fan_in)]
         height += 1
-        level = [
-            merge(group, os.path.join(work, f"{mark}-merge-{height}-{number:05}.lrp")) for number, group in enumerate(groups)
-        ]
+        level = [merge(group, os.path.join(work, f"merge-{height}-{number:05}.lrp")) for number, group in enumerate(groups)]
     (path,) = dask.compute(level[0])
-    model = LoRanPACClassifier.load(path, n_jobs=estimator.n_jobs)
-    model._learner.prepare()
-    model.save(out)
+    if path is None:
+        raise ValueError("shards: there are no samples in them")
+    whole = LoRanPACClassifier.load(path, n_jobs=estimator.n_jobs)
+    whole._learner.prepare()
+    whole.save(out)
+    del whole
     shutil.rmtree(work, ignore_errors=True)
-    return model
+    return LoRanPACClassifier.load(out, n_jobs=estimator.n_jobs)
 
 
-def _learn(shard: Any, estimator: LoRanPACClassifier, path: str) -> str:
-    """Learn a shard, unless that has been done."""
+def _learn(shard: Any, estimator: LoRanPACClassifier, path: str) -> str | None:
+    """Learn a shard, unless that has been done; nothing comes of one without samples."""
     if not os.path.exists(path):
         X, y = _arrays(shard)
+        if len(y) == 0:
+            return None
         estimator = clone(estimator).set_params(n_jobs=_threads(estimator.n_jobs))
         _appear(path, lambda beside: estimator.fit(X, y).save(beside))
     return path
 
 
-def _merge(paths: Iterable[str], path: str) -> str:
+def _merge(paths: Iterable[str | None], path: str) -> str | None:
     """Merge models, unless that has been done."""
-    paths = list(paths)
+    models = [model for model in paths if model is not None]
+    if not models:
+        return None
     if not os.path.exists(path):
         # Samples that are in two shards are there twice.
-        _appear(path, lambda beside: merge_models(paths, beside, again=True, prepare=False, n_jobs=_threads(None)))
+        _appear(path, lambda beside: merge_models(models, beside, again=True, prepare=False, n_jobs=_threads(None)))
     return path
 
 
@@ -123,10 +133,16 @@ def _appear(path: str, write: Any) -> None:
 
 
 def _arrays(shard: Any) -> tuple[Any, Any]:
-    if isinstance(shard, tuple) and len(shard) == 2:
-        return shard
+    """X and y of a shard: a pair of them, or samples (x, y) one after the other."""
+    if isinstance(shard, (tuple, list)) and len(shard) == 2 and np.ndim(shard[0]) == 2:
+        return shard[0], shard[1]
     samples = list(shard)
-    return np.stack([np.asarray(x) for x, _ in samples]), np.array([y for _, y in samples])
+    if not samples:
+        return (), ()
+    try:
+        return np.stack([np.asarray(x) for x, _ in samples]), np.array([y for _, y in samples])
+    except (TypeError, ValueError) as error:
+        raise ValueError("shards: a shard is a pair (X, y), or samples (x, y) one after the other") from error
 
 
 def _threads(asked: int | None) -> int | None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any
@@ -47,23 +46,25 @@ def embed(
     cache : path, optional
         An npz file. If it is there and was made from the same ``key``, features are read from it; otherwise it is written.
     key : str, optional
-        What the features depend on: the encoder's name, and the items if they may change. By default, the texts themselves if
-        items are texts; otherwise it must be given where there is a cache.
+        What the features depend on besides texts, which are looked at themselves: the encoder's name, at least. For items that
+        are not texts it must be given where there is a cache, and change with them.
 
     Returns
     -------
     ndarray of shape (n_items, n_features), float32
     """
     if cache is not None:
-        if key is None:
-            items = list(items)
-            if not all(isinstance(item, str) for item in items):
-                raise ValueError(
-                    "key: say what the features depend on (the encoder, the items), so that the cache can be trusted"
-                )
-            key = _digest(items)
+        items = list(items)
+        if all(isinstance(item, str) for item in items):
+            key = f"{key or ''} {_digest(items)}"
+        elif key is None:
+            raise ValueError("key: say what the features depend on (the encoder, the items), so that the cache can be trusted")
         if os.path.exists(cache):
             with np.load(cache, allow_pickle=False) as stored:
+                if "key" not in stored or "x" not in stored:
+                    raise ValueError(
+                        f"cache: {os.fspath(cache)} is there already, and is not a file of features that embed has written"
+                    )
                 if str(stored["key"]) == key:
                     return stored["x"]
     iterator, batches = iter(items), []
@@ -93,13 +94,19 @@ def save(
     arrays = {"x_train": (x_train, y_train), "x_test": (x_test, y_test)}
     checked = {}
     for name, (x, y) in arrays.items():
-        features, labels = np.asarray(_plain_array(x), dtype=dtype), np.asarray(_plain_array(y))
+        features, labels = np.asarray(_plain_array(x), dtype=dtype), labels_of(y)
         if features.ndim != 2 or labels.shape != (len(features),):
             shapes = f"{features.shape} and {labels.shape}"
             raise ValueError(f"{name}: features of shape (n, d) and n labels are expected, not {shapes}")
         checked[name], checked["y" + name[1:]] = features, labels
     _replace(path, **checked)
     return path
+
+
+def labels_of(y: Any) -> NDArray[Any]:
+    """Labels as an array that can be written without pickles."""
+    labels = np.asarray(_plain_array(y))
+    return np.array([str(label) for label in labels]) if labels.dtype == object else labels
 
 
 def _digest(texts: list[str]) -> str:
@@ -112,13 +119,12 @@ def _digest(texts: list[str]) -> str:
 
 def _replace(path: Path, **arrays: Any) -> None:
     """Write an npz file, all or nothing."""
-    folder = os.path.dirname(os.path.abspath(path))
-    with tempfile.NamedTemporaryFile(dir=folder, suffix=".npz", delete=False) as file:
-        try:
+    beside = f"{os.fspath(path)}.{os.getpid()}.new"
+    try:
+        with open(beside, "wb") as file:
             np.savez(file, **arrays)
-            file.close()
-            os.replace(file.name, path)
-        except BaseException:
-            file.close()
-            os.unlink(file.name)
-            raise
+        os.replace(beside, path)
+    except BaseException:
+        if os.path.exists(beside):
+            os.unlink(beside)
+        raise

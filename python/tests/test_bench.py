@@ -94,6 +94,11 @@ def test_features_are_computed_once(tmp_path):
     assert len(calls) == 3
     assert len(features.embed(encode, texts[:2], cache=tmp_path / "x.npz")) == 2  # other texts
     assert len(calls) == 4
+    features.embed(encode, texts, cache=tmp_path / "x.npz", key="another encoder")
+    assert len(calls) == 5
+    np.savez(tmp_path / "z.npz", a=x)
+    with pytest.raises(ValueError, match="cache: .*was not written by embed"):
+        features.embed(encode, texts, cache=tmp_path / "z.npz")
     with pytest.raises(ValueError, match="key: "):
         features.embed(encode, [1, 2], cache=tmp_path / "y.npz")
     with pytest.raises(ValueError, match="encode: one row per item"):
@@ -106,5 +111,8 @@ def test_a_feature_file_is_taken_everywhere(blobs, tmp_path):
     train, test = blobs(np.arange(160) % 8), blobs(np.arange(80) % 8)
     path = features.save(tmp_path / "f.npz", *train, *test, dtype=np.float16)
     assert bench.run(path, "simplecil", inc=4).runs[0]["dataset"]["train"] == 160
+    names = np.array(list("abcdefgh"), dtype=object)
+    path = features.save(tmp_path / "t.npz", train[0], names[train[1]], test[0], names[test[1]])
+    assert bench.run(path, "simplecil", inc=4).runs[0]["dataset"]["classes"] == 8
     with pytest.raises(ValueError, match="x_train: "):
         features.save(tmp_path / "g.npz", train[0], train[1][:5], *test)

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from loranpac import LoRanPACClassifier
+from loranpac import LoRanPACClassifier, make
 
 distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")
@@ -64,11 +64,10 @@ def test_a_killed_worker_changes_nothing(cluster, whole, tmp_path):
 
     shards = [dask.delayed(samples)(number, seconds=0.5) for number in range(SHARDS)]
     victim = next(iter(cluster.workers.values())).pid
-    work = tmp_path / "all.lrp.work"
 
     def kill():
         # In the middle: some shards have been learned, some have not.
-        while not (work.exists() and sum("shard" in name for name in os.listdir(work)) >= 2):
+        while len(list(tmp_path.glob("all.lrp.work-*/shard-?????.lrp"))) < 2:
             time.sleep(0.02)
         os.kill(victim, signal.SIGKILL)
 
@@ -103,8 +102,7 @@ def test_what_was_broken_off_goes_on(whole, tmp_path):
     with dask.config.set(scheduler="synchronous"):
         with pytest.raises(RuntimeError, match="a disk has gone"):
             attempt(5)
-        learned = [name for name in os.listdir(tmp_path / "all.lrp.work") if "shard" in name]
-        assert learned
+        assert list(tmp_path.glob("all.lrp.work-*/shard-?????.lrp"))
         model = attempt(None)
     assert_same(model, whole)
 
@@ -115,8 +113,12 @@ def test_a_bag_of_samples(tmp_path):
 
     x, y = samples(0)
     pairs = bag.from_sequence(list(zip(x, y)), npartitions=4)
+    # Partitions without samples are nothing; what else is in the workspace is nobody's business.
+    pairs = bag.concat([pairs, pairs.filter(lambda pair: False)])
+    (tmp_path / "notes.txt").write_text("keep me")
     with dask.config.set(scheduler="synchronous"):
-        model = fit(pairs, tmp_path / "m.lrp", LoRanPACClassifier(width=200))
+        model = fit(pairs, tmp_path / "m.lrp", LoRanPACClassifier(width=200), workspace=tmp_path)
+    assert sorted(os.listdir(tmp_path)) == ["m.lrp", "notes.txt"]
     expected = LoRanPACClassifier(width=200).fit(x, y)
     a, b = expected.decision_function(x), model.decision_function(x)
     assert np.abs(a - b).max() < 1e-4 * np.abs(a).max()
@@ -131,3 +133,7 @@ def test_mistakes(tmp_path):
         fit([1], tmp_path / "m.lrp", fan_in=1)
     with pytest.raises(ValueError, match=".lrp"):
         fit([1], tmp_path / "m")
+    with pytest.raises(TypeError, match="estimator: a LoRanPACClassifier"):
+        fit([1], tmp_path / "m.lrp", make("ranpac"))
+    with dask.config.set(scheduler="synchronous"), pytest.raises(ValueError, match="a shard is a pair"):
+        fit([dask.delayed(lambda: [1, 2, 3])()], tmp_path / "m.lrp")

@@ -1,5 +1,6 @@
 """Models on disk: the same folder for Python and the command line, in both directions."""
 
+import copy
 import json
 import os
 import subprocess
@@ -7,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from loranpac import LoRanPACClassifier, merge_models
 
@@ -56,7 +58,7 @@ def test_the_command_line_goes_on_with_what_python_began(blobs, tmp_path):
 def test_python_goes_on_with_what_the_command_line_began(blobs, tmp_path):
     path, first, second = tmp_path / "m.lrp", blobs(np.repeat([0, 1, 2], 15)), blobs(np.repeat([2, 5], 15))
     command("init", path, "--dim", 12, "--width", WIDTH, "--ridge", 2)
-    with pytest.raises(Exception, match="not learned anything"):
+    with pytest.raises(NotFittedError, match="not learned anything"):
         LoRanPACClassifier.load(path)
     command("learn", path, npz(tmp_path / "a.npz", *first))
     model = LoRanPACClassifier.load(path)
@@ -85,8 +87,10 @@ def test_saving_again_writes_what_is_new_and_keeps_the_version_before(blobs, tmp
     command("verify", path)
     command("rollback", path)
     assert list(LoRanPACClassifier.load(path).classes_) == [0, 1, 2, 3]
-    # Somebody has changed it since: everything is written, as the next version.
-    model.save(path)
+    # Somebody has changed it since.
+    with pytest.raises(ValueError, match="changed by somebody else"):
+        model.save(path)
+    model.save(path, overwrite=True)
     assert list(LoRanPACClassifier.load(path).classes_) == [0, 1, 2, 3, 4]
     other = LoRanPACClassifier(width=50).fit(*blobs(np.repeat([0, 1], 5)))
     with pytest.raises(FileExistsError, match="overwrite=True"):
@@ -108,13 +112,48 @@ def test_a_failed_save_leaves_the_model_as_it_was(blobs, tmp_path):
 
 def test_damage_is_told(blobs, tmp_path):
     path = tmp_path / "m.lrp"
-    LoRanPACClassifier(width=WIDTH).fit(*blobs(np.repeat([0, 1], 10))).save(path)
+    model = LoRanPACClassifier(width=WIDTH).fit(*blobs(np.repeat([0, 1], 10))).save(path)
     file = next(path / name for name in sorted(os.listdir(path)) if name.endswith("basis.safetensors"))
     data = bytearray(file.read_bytes())
     data[-5] ^= 1
     file.write_bytes(data)
     with pytest.raises(ValueError, match="damaged"):
         LoRanPACClassifier.load(path)
+    # What is intact in memory takes its place.
+    model.save(path, overwrite=True)
+    command("verify", path)
+
+
+def test_a_copy_leaves_the_model_where_it_was(blobs, tmp_path):
+    model = LoRanPACClassifier(width=WIDTH).fit(*blobs(np.repeat([0, 1], 10))).save(tmp_path / "m.lrp")
+    model.partial_fit(*blobs(np.repeat([2], 10)))
+    copied = copy.deepcopy(model)
+    model.save(tmp_path / "m.lrp")
+    x, _ = blobs(np.arange(3))
+    for other in (copied, LoRanPACClassifier.load(tmp_path / "m.lrp")):
+        np.testing.assert_array_equal(other.decision_function(x), model.decision_function(x))
+
+
+def test_a_model_that_has_learned_nothing_is_taken_over(blobs, tmp_path):
+    command("init", tmp_path / "m.lrp", "--dim", 12, "--width", WIDTH, "--keep", 5)
+    model = LoRanPACClassifier(width=WIDTH).fit(*blobs(np.repeat([0, 1], 10)))
+    model.save(tmp_path / "m.lrp", overwrite=True)
+    x, _ = blobs([0, 1])
+    np.testing.assert_array_equal(LoRanPACClassifier.load(tmp_path / "m.lrp").predict(x), model.predict(x))
+    assert json.loads(command("inspect", tmp_path / "m.lrp", "--json"))["samples"] == 20
+
+
+def test_numbers_and_texts_from_the_command_line(blobs, tmp_path):
+    x, y = blobs(np.repeat([0, 1, 2], 12))
+    lines = [",".join([*map(str, row), ["7", "other", "12"][label]]) for row, label in zip(x, y)]
+    (tmp_path / "a.csv").write_text("\n".join([",".join([f"x{i}" for i in range(12)] + ["label"]), *lines]))
+    command("init", tmp_path / "m.lrp", "--dim", 12, "--width", WIDTH)
+    command("learn", tmp_path / "m.lrp", tmp_path / "a.csv")
+    model = LoRanPACClassifier.load(tmp_path / "m.lrp")
+    assert list(model.classes_) == [7, 12, "other"]
+    assert list(model.predict(x[[0, 12, 24]])) == [7, "other", 12]
+    model.partial_fit(*blobs(np.repeat([3], 5)))
+    assert list(model.classes_) == [3, 7, 12, "other"]
 
 
 def test_models_are_merged_by_path(blobs, tmp_path):

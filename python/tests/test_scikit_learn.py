@@ -111,6 +111,10 @@ def test_messages_name_the_argument(blobs, tmp_path):
         ({"truncate": "a lot"}, "truncate: a number is expected"),
         ({"ridge": -1.0}, "ridge"),
         ({"ridge": "big"}, "ridge: a number is expected"),
+        ({"rank": 2.7}, "rank: a whole number"),
+        ({"gamma": "x"}, "gamma: a number is expected"),
+        ({"n_jobs": 0}, "n_jobs: a whole number other than 0"),
+        ({"n_jobs": "2"}, "n_jobs: "),
         ({"lift": "magic"}, "magic"),
         ({"schedule": "paper"}, "soft filter never cuts"),
     ]:
@@ -135,14 +139,29 @@ def test_messages_name_the_argument(blobs, tmp_path):
         model.forget("nine")
     with pytest.raises(ValueError, match="the name of a model ends with .lrp"):
         model.save(tmp_path / "model")
-    with pytest.raises(ValueError, match="not a model"):
+    with pytest.raises(FileNotFoundError, match="no such model"):
         LoRanPACClassifier.load(tmp_path / "absent.lrp")
+    with pytest.raises(ValueError, match="y: some labels are texts"):
+        model.rename(1, "one")
+    with pytest.raises(ValueError, match="y: some labels are texts"):
+        model.merge(LoRanPACClassifier(width=WIDTH).fit(x, np.where(y == 0, "a", "b")))
+    with pytest.raises(ValueError, match="y: some labels are texts"):
+        LoRanPACClassifier(width=WIDTH).fit(x, np.array(["a", 1] * 10, dtype=object))
+    with pytest.raises(ValueError, match="labels 0, 1 are not in classes='0', '1'"):
+        model.partial_fit(x, y, classes=["0", "1"])
+    with pytest.raises(ValueError, match=r"y: whole numbers below 2\*\*63"):
+        model.partial_fit(x, y.astype(np.uint64) + np.uint64(2**63))
+    with pytest.raises(ValueError, match="filter: 'hard' is expected"):
+        make("loranpac", filter="soft")
     with pytest.raises(ValueError, match="ends with .onnx"):
         model.to_onnx(tmp_path / "model.pb")
     with pytest.raises(TypeError, match="other: a fitted LoRanPACClassifier is expected"):
         model.merge(3)
     # Nothing of this has changed it.
     assert list(model.classes_) == [0, 1] and model.n_samples_seen_ == 20
+    with pytest.raises(ValueError, match="truncate"):
+        model.set_params(truncate=7.0).fit(x[:, :5], y)
+    assert model.predict(x).shape == (20,) and model.n_features_in_ == 12
 
 
 def test_attributes_are_there_when_something_has_been_learned(blobs):

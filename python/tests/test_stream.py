@@ -62,6 +62,33 @@ def test_declared_classes_wait_for_their_samples(blobs):
     assert np.isfinite(model.decision_function(x)).all()
 
 
+def test_declared_classes_stay_when_others_go(blobs):
+    x, y = blobs(np.repeat([0, 1], 10))
+    model = LoRanPACClassifier(width=WIDTH).partial_fit(x, y, classes=[0, 1, 2, 3])
+    assert list(model.forget(0).classes_) == [1, 2, 3]
+
+
+def test_large_labels_of_several_kinds_stay_apart(blobs):
+    x, y = blobs(np.repeat([0, 1], 10))
+    model = LoRanPACClassifier(width=WIDTH).partial_fit(x, y + 2**60)
+    model.partial_fit(x + 1, (y + 2**60 + 3).astype(np.uint64))
+    assert model.classes_.tolist() == [2**60, 2**60 + 1, 2**60 + 3, 2**60 + 4]
+
+
+def test_a_call_is_a_task_in_the_paper_schedule(blobs):
+    x, y = blobs(np.arange(5000) % 8)
+    model = LoRanPACClassifier(width=50, filter="hard", schedule="paper").partial_fit(x, y)
+    assert model.certificate_["cuts"] == 0
+    assert model.partial_fit(x[:100] + 1, y[:100]).certificate_["cuts"] == 1
+
+
+def test_a_temperature_goes_with_what_it_was_fitted_to(blobs):
+    x, y = blobs(np.repeat([0, 1, 2], 10))
+    model = LoRanPACClassifier(width=WIDTH).fit(x, y).calibrate(x + 0.1, y)
+    assert hasattr(model, "temperature_")
+    assert not hasattr(model.fit(x, y), "temperature_")
+
+
 def test_the_same_samples_twice_are_noticed(blobs):
     x, y = blobs(np.repeat([0, 1], 10))
     model = LoRanPACClassifier(width=WIDTH).partial_fit(x, y)
@@ -103,8 +130,9 @@ def test_merging_is_learning_everything(blobs):
         merged.merge(LoRanPACClassifier(width=WIDTH, random_state=1).fit(*sites[0]))
     with pytest.raises(ValueError, match="different settings"):
         merged.merge(LoRanPACClassifier(width=WIDTH, ridge=3.0).fit(*sites[0]))
-    with pytest.raises(ValueError, match="itself"):
-        merged.merge(merged)
+    for others in (merged, [models[1], models[1]]):
+        with pytest.raises(ValueError, match="itself"):
+            merged.merge(others, again=True)
 
 
 def test_forgetting_renaming_and_unlearning(blobs):
@@ -255,6 +283,79 @@ def test_several_threads_may_use_one_model(blobs, model):
     [worker.start() for worker in workers]
     [worker.join() for worker in workers]
     assert not wrong
+
+
+def test_answers_are_right_while_another_thread_teaches(blobs):
+    x, y = blobs(np.tile([5, 6], 6000))
+    model = LoRanPACClassifier(width=WIDTH).fit(*blobs(np.repeat([5, 6], 20)))
+    lessons = [blobs(np.repeat([number], 20)) for number in (0, 1, 2)]
+    teacher = threading.Thread(target=lambda: [model.partial_fit(*lesson) for lesson in lessons])
+    teacher.start()
+    accuracies = [model.score(x, y) for _ in range(5)]
+    teacher.join()
+    assert min(accuracies) > 0.95
+
+
+def test_two_models_may_be_merged_into_each_other_at_once(blobs):
+    a, b = (LoRanPACClassifier(width=WIDTH).fit(*blobs(np.repeat([n, n + 1], 10))) for n in (0, 2))
+    workers = [threading.Thread(target=one.merge, args=(other,), kwargs={"again": True}) for one, other in ((a, b), (b, a))]
+    [worker.start() for worker in workers]
+    [worker.join(60) for worker in workers]
+    assert not any(worker.is_alive() for worker in workers)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_has_threads_of_its_own(blobs, model):
+    x, _ = blobs(np.arange(8))
+    expected = model.predict(x).tolist()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if model.predict(x).tolist() == expected else 1)
+    for _ in range(600):
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            break
+        time.sleep(0.1)
+    else:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        pytest.fail("it hangs")
+    assert status == 0
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="signals")
+def test_handlers_may_use_the_model_and_end_the_task(blobs):
+    class Enough(Exception):
+        pass
+
+    x, y = blobs(np.arange(6000) % 8)
+    model, seen = LoRanPACClassifier(width=2000).fit(*blobs(np.repeat([6, 7], 10))), []
+
+    def handler(*_):
+        seen.append(len(model.predict(x[:5])))
+        raise Enough
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try:
+        with pytest.raises(Enough):
+            model.partial_fit(x, y)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert seen == [5] and 20 < model.n_samples_seen_ < 6020
+    assert set(model.predict(x[:800])) == set(range(8))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_an_interrupted_fit_changes_nothing(blobs, model):
+    x, y = blobs(np.arange(6000) % 8)
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt, match="as it was before"):
+        model.set_params(width=2000).fit(x, y)
+    timer.join()
+    assert list(model.classes_) == [2, 4] and model.n_samples_seen_ == 30
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")

@@ -133,13 +133,22 @@ impl State {
         }
     }
 
-    /// Samples of each piece that is learned at once: one chunk, so that an interrupt need not wait for more.
-    fn piece(&self, rows: usize) -> usize {
+    /// Rows that are learned as one task, and samples of each piece of them that is learned at once: one chunk, so that an
+    /// interrupt need not wait for more.
+    fn pieces(&self, rows: usize) -> (usize, usize) {
         let late = |manifest: &&Manifest| manifest.config.schedule == Schedule::Late;
         match self.manifest.as_ref().filter(late) {
-            Some(Manifest { config: Config { chunk, .. }, .. }) => rows.div_ceil(rows.div_ceil(*chunk)),
+            Some(Manifest { config: Config { chunk, .. }, .. }) => (ROWS, *chunk),
             // A task is a task.
-            None => rows,
+            None => (rows, rows),
+        }
+    }
+
+    /// Notes what has been learned.
+    fn note(&mut self, x: Features<'_>, labels: &[Label], digest: &mut TaskDigest) {
+        if let Some(manifest) = &mut self.manifest {
+            digest.add(x, labels);
+            manifest.encoder.add(x);
         }
     }
 }
@@ -194,7 +203,8 @@ impl Learner {
         Ok(Learner { state: Mutex::new(state), threads })
     }
 
-    /// Learns a task. An interrupt between chunks ends it; what came before has been learned then.
+    /// Learns a task. An interrupt between chunks ends it; what came before has been learned then. The lock is not held
+    /// while Python looks at signals, because a handler may want to use the model.
     fn learn(
         &self,
         py: Python<'_>,
@@ -203,35 +213,41 @@ impl Learner {
         names: Vec<PyLabel>,
     ) -> PyResult<()> {
         let (x, labels) = (features(&x)?, labels_of(&codes, &names)?);
-        let mut state = self.state.lock_py_attached(py).map_err(|_| broken())?;
-        let state = &mut *state;
         // All of it is looked at before any of it is learned.
-        x.validate(state.map.dim()).map_err(errors::engine)?;
+        let (rows, chunk) = self.with(py, |state| {
+            x.validate(state.map.dim()).map_err(errors::engine)?;
+            Ok(state.pieces(x.len()))
+        })?;
         let mut digest = TaskDigest::default();
-        let rows = if state.manifest.is_some() { ROWS } else { x.len() };
-        let mut done = 0;
+        let (mut done, mut signal) = (0, Ok(()));
         for (x_part, part) in x.chunks(rows).zip(labels.chunks(rows)) {
-            let piece = state.piece(part.len());
+            let piece = part.len().div_ceil(part.len().div_ceil(chunk));
+            let before = done;
             for (x_piece, piece) in x_part.chunks(piece).zip(part.chunks(piece)) {
-                let outcome = detached(py, self.threads, || state.learner.learn(x_piece, piece))?;
-                outcome.map_err(errors::engine)?;
+                self.with(py, |state| state.learner.learn(x_piece, piece).map_err(errors::engine))?;
                 done += piece.len();
-                if let Err(signal) = py.check_signals() {
-                    return Err(interrupted(py, signal, done, labels.len()));
+                signal = py.check_signals();
+                if signal.is_err() {
+                    break;
                 }
             }
-            let Some(manifest) = &mut state.manifest else { continue };
-            detached(py, self.threads, || {
-                digest.add(x_part, part);
-                manifest.encoder.add(x_part);
+            let learned = done - before;
+            self.with(py, |state| {
+                x_part.chunks(learned).take(1).for_each(|x| state.note(x, &part[..learned], &mut digest));
+                Ok(())
             })?;
+            if signal.is_err() {
+                break;
+            }
         }
-        if let Some(manifest) = &mut state.manifest {
-            let version = manifest.version + 1;
-            let (samples, digest) = (digest.samples(), digest.finish());
-            manifest.tasks.push(TaskEntry { name: "partial_fit".to_owned(), digest, samples, version });
-        }
-        Ok(())
+        self.with(py, |state| {
+            if let Some(manifest) = &mut state.manifest {
+                let (version, samples, digest) = (manifest.version + 1, digest.samples(), digest.finish());
+                manifest.tasks.push(TaskEntry { name: "partial_fit".to_owned(), digest, samples, version });
+            }
+            Ok(())
+        })?;
+        signal.map_err(|signal| interrupted(py, signal, done, labels.len()))
     }
 
     /// Forms the classifier, if the last task has made it stale.
@@ -239,24 +255,28 @@ impl Learner {
         self.with(py, |state| state.learner.prepare().map_err(errors::engine))
     }
 
-    /// Scores, in the order of `columns`; a class that has not been learned (-1) gets minus infinity.
+    /// Scores of these classes; one that the model does not know gets minus infinity.
     fn scores<'py>(
         &self,
         py: Python<'py>,
         x: PyReadonlyArray2<'py, f32>,
-        columns: Vec<i64>,
+        names: Vec<PyLabel>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let x = features(&x)?;
-        let mut values = Vec::with_capacity(x.len() * columns.len());
+        let mut values = Vec::with_capacity(x.len() * names.len());
         for part in x.chunks(ROWS) {
-            let scores = self.with(py, |state| state.learner.scores(part).map_err(errors::engine))?;
+            // Another thread may teach the model in between: columns are looked up together with the scores.
+            let (scores, columns) = self.with(py, |state| {
+                let scores = state.learner.scores(part).map_err(errors::engine)?;
+                let table = state.learner.classes();
+                Ok((scores, names.iter().map(|name| table.get(&name.0)).collect::<Vec<_>>()))
+            })?;
             for row in scores.rows() {
-                let score = |&column: &i64| usize::try_from(column).ok().and_then(|column| row.get(column)).copied();
-                values.extend(columns.iter().map(|column| score(column).unwrap_or(f32::NEG_INFINITY)));
+                values.extend(columns.iter().map(|column| column.map_or(f32::NEG_INFINITY, |column| row[column])));
             }
             py.check_signals()?;
         }
-        PyArray1::from_vec(py, values).reshape([x.len(), columns.len()])
+        PyArray1::from_vec(py, values).reshape([x.len(), names.len()])
     }
 
     /// Lifted samples, one in each row.
@@ -323,10 +343,18 @@ impl Learner {
     }
 
     /// Writes the model: into a new folder, or as the next version of the one that is there.
-    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+    fn save(&self, py: Python<'_>, path: PathBuf, overwrite: bool) -> PyResult<()> {
         self.with(py, |state| {
             let (learner, manifest) = state.stored("be saved")?;
-            Model::store(&path, manifest, learner).map_err(errors::store)
+            Model::store(&path, manifest, learner, overwrite).map_err(errors::store)
+        })
+    }
+
+    /// Writes a copy of the model into a new folder.
+    fn save_copy(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        self.with(py, |state| {
+            let (learner, manifest) = state.stored("be saved")?;
+            Model::store_copy(&path, manifest, learner).map_err(errors::store)
         })
     }
 
@@ -351,27 +379,29 @@ impl Learner {
     }
 
     /// Takes in what others have learned.
-    fn merge(&self, py: Python<'_>, others: Vec<Bound<'_, Learner>>, again: bool) -> PyResult<Vec<String>> {
-        let mut guards = Vec::new();
-        for other in &others {
-            let other = other.get();
-            if std::ptr::eq(self, other) {
-                return Err(PyValueError::new_err("other: a model cannot be merged with itself"));
-            }
-            guards.push(other.state.lock_py_attached(py).map_err(|_| broken())?);
+    fn merge(slf: &Bound<'_, Self>, others: Vec<Bound<'_, Learner>>, again: bool) -> PyResult<Vec<String>> {
+        let py = slf.py();
+        let all: Vec<&Learner> = std::iter::once(slf.get()).chain(others.iter().map(|other| other.get())).collect();
+        // Always in the same order, so that two threads cannot wait for each other.
+        let mut order: Vec<usize> = (0..all.len()).collect();
+        order.sort_by_key(|&number| std::ptr::from_ref(all[number]));
+        if order.windows(2).any(|pair| std::ptr::eq(all[pair[0]], all[pair[1]])) {
+            return Err(PyValueError::new_err("other: a model cannot be merged with itself"));
         }
-        let mut state = self.state.lock_py_attached(py).map_err(|_| broken())?;
+        let mut guards = Vec::new();
+        for number in order {
+            guards.push((number, all[number].state.lock_py_attached(py).map_err(|_| broken())?));
+        }
+        guards.sort_by_key(|(number, _)| *number);
         let mut parts = Vec::new();
-        for (number, state) in
-            std::iter::once(&mut *state).chain(guards.iter_mut().map(|guard| &mut **guard)).enumerate()
-        {
-            let (learner, manifest) = state.stored("be merged")?;
-            let name = if number == 0 { "this model".to_owned() } else { format!("model {number}") };
+        for (number, guard) in &mut guards {
+            let (learner, manifest) = guard.stored("be merged")?;
+            let name = if *number == 0 { "this model".to_owned() } else { format!("model {number}") };
             parts.push(Part { name, learner, manifest });
         }
-        let merged = detached(py, self.threads, || loranpac_store::merge(parts, again))?;
+        let merged = detached(py, slf.get().threads, || loranpac_store::merge(parts, again))?;
         let Merged { learner, manifest, warnings } = merged.map_err(errors::store)?;
-        *state = State::stored_as(learner, manifest);
+        *guards[0].1 = State::stored_as(learner, manifest);
         Ok(warnings)
     }
 
@@ -458,11 +488,14 @@ impl Learner {
 
 /// The interrupt, with what has been learned by then.
 fn interrupted(py: Python<'_>, signal: PyErr, done: usize, all: usize) -> PyErr {
-    if done == all || !signal.is_instance_of::<PyKeyboardInterrupt>(py) {
+    if !signal.is_instance_of::<PyKeyboardInterrupt>(py) {
         return signal;
     }
-    let message = format!("{done} of {all} samples have been learned; partial_fit(X[{done}:], y[{done}:]) goes on");
-    let error = PyKeyboardInterrupt::new_err(message);
+    let error = PyKeyboardInterrupt::new_err(if done == all {
+        format!("all {all} samples have been learned")
+    } else {
+        format!("{done} of {all} samples have been learned; partial_fit(X[{done}:], y[{done}:]) goes on")
+    });
     error.set_cause(py, Some(signal));
     error
 }
@@ -492,7 +525,7 @@ pub fn merge_models(
         if prepare {
             loranpac::Learner::prepare(&mut learner)?;
         }
-        Model::store(&out, &mut manifest, &mut learner)?;
+        Model::store(&out, &mut manifest, &mut learner, false)?;
         Ok(warnings)
     };
     detached(py, threads, work)?.map_err(errors::store)

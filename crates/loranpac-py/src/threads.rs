@@ -7,8 +7,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// Pools by size: estimators with the same number of threads share one.
-static POOLS: Mutex<Option<HashMap<usize, Arc<ThreadPool>>>> = Mutex::new(None);
+/// Pools by process and size: estimators with the same number of threads share one. A process that was forked has none of
+/// its parent's threads, and needs pools of its own.
+static POOLS: Mutex<Option<HashMap<(u32, usize), Arc<ThreadPool>>>> = Mutex::new(None);
 
 /// Runs work on `threads` threads (0: all cores) while Python goes on.
 pub fn detached<T: Send>(py: Python<'_>, threads: usize, work: impl FnOnce() -> T + Send) -> PyResult<T> {
@@ -19,11 +20,12 @@ pub fn detached<T: Send>(py: Python<'_>, threads: usize, work: impl FnOnce() -> 
 fn pool(threads: usize) -> PyResult<Arc<ThreadPool>> {
     let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
     let pools = pools.get_or_insert_default();
-    if let Some(pool) = pools.get(&threads) {
+    let key = (std::process::id(), threads);
+    if let Some(pool) = pools.get(&key) {
         return Ok(pool.clone());
     }
     let pool = ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = Arc::new(pool.map_err(|e| PyValueError::new_err(format!("n_jobs: {e}")))?);
-    pools.insert(threads, pool.clone());
+    pools.insert(key, pool.clone());
     Ok(pool)
 }

@@ -373,27 +373,35 @@ impl Model {
         Ok((learner, self.manifest))
     }
 
-    /// Writes a learner that lives in memory: into a new folder, or as the next version of the model that is there. If
-    /// that is the model that `manifest` tells of, only what has changed since is written. Afterwards `manifest` tells of
-    /// what is there.
-    pub fn store(folder: &Path, manifest: &mut Manifest, learner: &mut LoRanPac) -> Result<(), Error> {
+    /// Writes a learner that lives in memory: into a new folder, or as the next version of the model that `manifest` tells
+    /// of, if that is what is there; only what has changed since is written then. Anything else is replaced if `overwrite`
+    /// says so, as its next version. Afterwards `manifest` tells of what is there.
+    pub fn store(folder: &Path, manifest: &mut Manifest, learner: &mut LoRanPac, overwrite: bool) -> Result<(), Error> {
         let is_new = !folder.join(MANIFEST).exists();
-        let mut model = if is_new {
-            let Manifest { lift, config, keep, encoder, .. } = manifest.clone();
-            Model::create(folder, &Settings { lift, config, keep, encoder: encoder.name })?
-        } else {
-            Model::open_to_write(folder)?
+        let mut model = match () {
+            _ if is_new => {
+                let Manifest { lift, config, keep, encoder, .. } = manifest.clone();
+                Model::create(folder, &Settings { lift, config, keep, encoder: encoder.name })?
+            }
+            // What is there may be damaged: nothing of it is needed.
+            _ if overwrite => Model::open_to_roll_back(folder)?,
+            _ => Model::open_to_write(folder)?,
         };
         let there = &model.manifest;
-        let known = !is_new && (there.version, &there.files) == (manifest.version, &manifest.files);
-        let base = if known {
+        let is_ours =
+            !manifest.files.is_empty() && (there.version, &there.files) == (manifest.version, &manifest.files);
+        let base = if is_ours && !is_new && !overwrite {
             manifest.clone()
-        } else {
+        } else if is_new || overwrite {
             learner.statistics_mut().track_changes();
             learner.statistics_mut().note_all();
-            Manifest { version: there.version, ..manifest.emptied() }
+            Manifest { version: there.version, keep: there.keep.max(manifest.keep), ..manifest.emptied() }
+        } else {
+            let reason =
+                "has been changed by somebody else, or is another model; overwrite makes this its next version";
+            return Err(Error::Refused(format!("{} {reason}", folder.display())));
         };
-        // If this goes wrong, what has changed is not known any more, and the next time all is written.
+        // If this goes wrong, what has changed is not known any more, and the model is nobody's.
         manifest.files.clear();
         match commit::write(&*model.disk, folder, base, learner) {
             Ok(written) => *manifest = written,
@@ -411,6 +419,14 @@ impl Model {
             model.drop_history()?;
         }
         Ok(())
+    }
+
+    /// Writes a copy of a learner into a new folder, which it then knows nothing of.
+    pub fn store_copy(folder: &Path, manifest: &Manifest, learner: &mut LoRanPac) -> Result<(), Error> {
+        let changes = learner.statistics_mut().swap_changes(None);
+        let outcome = Model::store(folder, &mut manifest.emptied(), learner, false);
+        learner.statistics_mut().swap_changes(changes);
+        outcome
     }
 }
 

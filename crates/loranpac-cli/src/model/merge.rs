@@ -57,7 +57,7 @@ fn merge(args: &Args) -> Result<()> {
     if !args.defer {
         learner.prepare()?;
     }
-    Model::store(&folder, &mut manifest, &mut learner)?;
+    Model::store(&folder, &mut manifest, &mut learner, false)?;
     let value = json!({
         "model": shown(&folder), "samples": manifest.samples, "classes": manifest.classes.len(),
         "basis_rank": manifest.rank(), "merged": args.models.iter().map(|path| shown(path)).collect::<Vec<_>>(),

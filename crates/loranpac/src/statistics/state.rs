@@ -159,6 +159,11 @@ impl<T: Scalar> Statistics<T> {
         self.changes.as_ref().unwrap_or(&NONE)
     }
 
+    /// Puts another note of changes in the place of this one; none, and nothing is noted any more.
+    pub fn swap_changes(&mut self, changes: Option<Changes>) -> Option<Changes> {
+        std::mem::replace(&mut self.changes, changes)
+    }
+
     /// What has changed since this was last asked.
     pub fn take_changes(&mut self) -> Changes {
         self.changes.as_mut().map(std::mem::take).unwrap_or_default()
