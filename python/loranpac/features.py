@@ -62,9 +62,7 @@ def embed(
         if os.path.exists(cache):
             with np.load(cache, allow_pickle=False) as stored:
                 if "key" not in stored or "x" not in stored:
-                    raise ValueError(
-                        f"cache: {os.fspath(cache)} is there already, and is not a file of features that embed has written"
-                    )
+                    raise ValueError(f"cache: {os.fspath(cache)} is there already, and was not written by embed")
                 if str(stored["key"]) == key:
                     return stored["x"]
     iterator, batches = iter(items), []

@@ -122,7 +122,7 @@ def test_messages_name_the_argument(blobs, tmp_path):
             fit(**parameters)
     with pytest.raises(ValueError, match="method: one of loranpac, .* is expected, not 'magic'"):
         make("magic")
-    with pytest.raises(TypeError, match="ranpac has no parameter depth"):
+    with pytest.raises(TypeError, match="ranpac has no parameter 'depth'"):
         make("ranpac", depth=3)
     with pytest.raises(NotFittedError):
         LoRanPACClassifier().predict(x)
