@@ -443,7 +443,11 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
 
     def _samples_with_labels(self, X: Any, y: Any, reset: bool) -> tuple[NDArray[np.float32], NDArray[Any]]:
         X, y = validate_data(self, _plain_array(X), _plain_array(y), reset=reset, dtype=np.float32, order="C")
-        check_classification_targets(y)
+        try:
+            check_classification_targets(y)
+        except TypeError:
+            # Numbers and texts cannot be sorted together; whether they are a mistake is seen later.
+            pass
         if y.dtype.kind == "u":
             if y.size and y.max() > np.iinfo(np.int64).max:
                 raise ValueError(f"y: whole numbers below 2**63 are expected as labels, not {y.max()}")
