@@ -55,14 +55,14 @@ fn assemble(root: &Path) -> PathBuf {
             fs::copy(&path, package.join(file.file_name())).unwrap();
         }
     }
-    // target/debug/deps/python-...: the extension is beside deps.
+    // target/debug/deps/python-...: the extension is there, too.
     let test = std::env::current_exe().unwrap();
     let (built, name) = match () {
         _ if cfg!(windows) => ("_engine.dll", "_engine.pyd"),
         _ if cfg!(target_os = "macos") => ("lib_engine.dylib", "_engine.abi3.so"),
         _ => ("lib_engine.so", "_engine.abi3.so"),
     };
-    let built = test.parent().unwrap().parent().unwrap().join(built);
+    let built = test.with_file_name(built);
     fs::copy(&built, package.join(name)).unwrap_or_else(|e| panic!("{}: {e}", built.display()));
     folder
 }
