@@ -324,53 +324,79 @@ def test_a_forked_process_has_threads_of_its_own(blobs, model):
     assert status == 0
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="signals")
-def test_handlers_may_use_the_model_and_end_the_task(blobs):
+class Interrupted:
+    """Sends a signal once the first part of a long task has been learned."""
+
+    SAMPLES = 40_000
+
+    def __init__(self, blobs, monkeypatch, number):
+        self.x, self.y = blobs(np.arange(self.SAMPLES) % 8)
+        self.learners, self.number = [], number
+        original = LoRanPACClassifier._new_learner
+
+        def recorded(model, *arguments):
+            self.learners.append(original(model, *arguments))
+            return self.learners[-1]
+
+        monkeypatch.setattr(LoRanPACClassifier, "_new_learner", recorded)
+
+    def __enter__(self):
+        def watch():
+            while not (self.learners and 0 in self.learners[-1].labels()):
+                time.sleep(0.001)
+            os.kill(os.getpid(), self.number)
+
+        self.thread = threading.Thread(target=watch)
+        self.thread.start()
+        return self.x, self.y
+
+    def __exit__(self, *_):
+        self.thread.join()
+
+
+needs_signals = pytest.mark.skipif(os.name == "nt", reason="there are no such signals here")
+
+
+@needs_signals
+def test_handlers_may_use_the_model_and_end_the_task(blobs, monkeypatch):
     class Enough(Exception):
         pass
 
-    x, y = blobs(np.arange(6000) % 8)
-    model, seen = LoRanPACClassifier(width=2000).fit(*blobs(np.repeat([6, 7], 10))), []
+    interrupted, seen = Interrupted(blobs, monkeypatch, signal.SIGALRM), []
+    model = LoRanPACClassifier(width=500).fit(*blobs(np.repeat([6, 7], 10)))
 
     def handler(*_):
-        seen.append(len(model.predict(x[:5])))
+        seen.append(len(model.predict(interrupted.x[:5])))
         raise Enough
 
     before = signal.signal(signal.SIGALRM, handler)
-    signal.setitimer(signal.ITIMER_REAL, 0.3)
     try:
-        with pytest.raises(Enough):
+        with pytest.raises(Enough), interrupted as (x, y):
             model.partial_fit(x, y)
     finally:
         signal.signal(signal.SIGALRM, before)
-    assert seen == [5] and 20 < model.n_samples_seen_ < 6020
+    assert seen == [5] and 20 < model.n_samples_seen_ < 20 + len(x)
     assert set(model.predict(x[:800])) == set(range(8))
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals")
-def test_an_interrupted_fit_changes_nothing(blobs, model):
-    x, y = blobs(np.arange(6000) % 8)
-    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+@needs_signals
+def test_an_interrupted_fit_changes_nothing(blobs, model, monkeypatch):
     with pytest.raises(KeyboardInterrupt, match="as it was before"):
-        model.set_params(width=2000).fit(x, y)
-    timer.join()
+        with Interrupted(blobs, monkeypatch, signal.SIGINT) as (x, y):
+            model.set_params(width=500).fit(x, y)
     assert list(model.classes_) == [2, 4] and model.n_samples_seen_ == 30
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals")
-def test_an_interrupt_says_what_has_been_learned(blobs):
-    x, y = blobs(np.arange(6000) % 8)
-    model = LoRanPACClassifier(width=2000)
-    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt, match=r"\d+ of 6000 samples have been learned"):
-        model.partial_fit(x, y)
-    timer.join()
+@needs_signals
+def test_an_interrupt_says_what_has_been_learned(blobs, monkeypatch):
+    model = LoRanPACClassifier(width=500)
+    with pytest.raises(KeyboardInterrupt, match=r"\d+ of 40000 samples have been learned"):
+        with Interrupted(blobs, monkeypatch, signal.SIGINT) as (x, y):
+            model.partial_fit(x, y)
     done = model.n_samples_seen_
-    assert 0 < done < 6000
+    assert 0 < done < len(x)
     rest = model.partial_fit(x[done:], y[done:])
-    whole = LoRanPACClassifier(width=2000).fit(x, y)
+    whole = LoRanPACClassifier(width=500).fit(x, y)
     test, _ = blobs(np.arange(80) % 8)
     a, b = whole.decision_function(test), rest.decision_function(test)
     assert largest(a - b) < 1e-3 * largest(a)
