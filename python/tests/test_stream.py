@@ -346,12 +346,17 @@ class Interrupted:
                 time.sleep(0.001)
             os.kill(os.getpid(), self.number)
 
+        # Programs that a shell starts in the background ignore SIGINT.
+        if self.number == signal.SIGINT:
+            self.before = signal.signal(signal.SIGINT, signal.default_int_handler)
         self.thread = threading.Thread(target=watch)
         self.thread.start()
         return self.x, self.y
 
     def __exit__(self, *_):
         self.thread.join()
+        if self.number == signal.SIGINT:
+            signal.signal(signal.SIGINT, self.before)
 
 
 needs_signals = pytest.mark.skipif(os.name == "nt", reason="there are no such signals here")
