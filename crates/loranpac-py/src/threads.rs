@@ -9,7 +9,9 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// Pools by process and size: estimators with the same number of threads share one. A process that was forked has none of
 /// its parent's threads, and needs pools of its own.
-static POOLS: Mutex<Option<HashMap<(u32, usize), Arc<ThreadPool>>>> = Mutex::new(None);
+static POOLS: Mutex<Option<Pools>> = Mutex::new(None);
+
+type Pools = HashMap<(u32, usize), Arc<ThreadPool>>;
 
 /// Runs work on `threads` threads (0: all cores) while Python goes on.
 pub fn detached<T: Send>(py: Python<'_>, threads: usize, work: impl FnOnce() -> T + Send) -> PyResult<T> {
