@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from loranpac import LoRanPACClassifier, make
+from loranpac import LoRanPACClassifier, _estimators, make
 
 WIDTH = 400
 
@@ -270,6 +270,25 @@ def test_other_threads_go_on_while_the_engine_works(blobs):
     assert len(ticks) > 10
 
 
+def test_predictions_need_not_wait_for_the_end_of_a_task(blobs, model):
+    x, y = blobs(np.arange(40_000) % 8)
+    teaching, during = threading.Event(), []
+
+    def predict():
+        teaching.wait()
+        while teaching.is_set():
+            model.predict(x[:5])
+            during.append(teaching.is_set())
+
+    thread = threading.Thread(target=predict)
+    thread.start()
+    teaching.set()
+    model.partial_fit(x, y)
+    teaching.clear()
+    thread.join()
+    assert sum(during) > 2
+
+
 def test_several_threads_may_use_one_model(blobs, model):
     x, _ = blobs(np.arange(400) % 8)
     expected, wrong = model.decision_function(x), []
@@ -325,38 +344,32 @@ def test_a_forked_process_has_threads_of_its_own(blobs, model):
 
 
 class Interrupted:
-    """Sends a signal once the first part of a long task has been learned."""
+    """A long task; a timer goes off while the engine learns it, as if the user had pressed Ctrl-C."""
 
     SAMPLES = 40_000
 
-    def __init__(self, blobs, monkeypatch, number):
+    def __init__(self, blobs, monkeypatch, handler=signal.default_int_handler):
         self.x, self.y = blobs(np.arange(self.SAMPLES) % 8)
-        self.learners, self.number = [], number
-        original = LoRanPACClassifier._new_learner
+        self.handler, self.armed = handler, False
+        original = _estimators._coded
 
-        def recorded(model, *arguments):
-            self.learners.append(original(model, *arguments))
-            return self.learners[-1]
+        def coded(labels, classes):
+            # The last thing before the engine is called.
+            result = original(labels, classes)
+            if self.armed:
+                signal.setitimer(signal.ITIMER_REAL, 0.02)
+            return result
 
-        monkeypatch.setattr(LoRanPACClassifier, "_new_learner", recorded)
+        monkeypatch.setattr(_estimators, "_coded", coded)
 
     def __enter__(self):
-        def watch():
-            while not (self.learners and 0 in self.learners[-1].labels()):
-                time.sleep(0.001)
-            os.kill(os.getpid(), self.number)
-
-        # Programs that a shell starts in the background ignore SIGINT.
-        if self.number == signal.SIGINT:
-            self.before = signal.signal(signal.SIGINT, signal.default_int_handler)
-        self.thread = threading.Thread(target=watch)
-        self.thread.start()
+        self.before, self.armed = signal.signal(signal.SIGALRM, self.handler), True
         return self.x, self.y
 
     def __exit__(self, *_):
-        self.thread.join()
-        if self.number == signal.SIGINT:
-            signal.signal(signal.SIGINT, self.before)
+        self.armed = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, self.before)
 
 
 needs_signals = pytest.mark.skipif(os.name == "nt", reason="there are no such signals here")
@@ -367,19 +380,14 @@ def test_handlers_may_use_the_model_and_end_the_task(blobs, monkeypatch):
     class Enough(Exception):
         pass
 
-    interrupted, seen = Interrupted(blobs, monkeypatch, signal.SIGALRM), []
-    model = LoRanPACClassifier(width=500).fit(*blobs(np.repeat([6, 7], 10)))
+    model, seen = LoRanPACClassifier(width=500).fit(*blobs(np.repeat([6, 7], 10))), []
 
     def handler(*_):
-        seen.append(len(model.predict(interrupted.x[:5])))
+        seen.append(len(model.predict(x[:5])))
         raise Enough
 
-    before = signal.signal(signal.SIGALRM, handler)
-    try:
-        with pytest.raises(Enough), interrupted as (x, y):
-            model.partial_fit(x, y)
-    finally:
-        signal.signal(signal.SIGALRM, before)
+    with pytest.raises(Enough), Interrupted(blobs, monkeypatch, handler) as (x, y):
+        model.partial_fit(x, y)
     assert seen == [5] and 20 < model.n_samples_seen_ < 20 + len(x)
     assert set(model.predict(x[:800])) == set(range(8))
 
@@ -387,7 +395,7 @@ def test_handlers_may_use_the_model_and_end_the_task(blobs, monkeypatch):
 @needs_signals
 def test_an_interrupted_fit_changes_nothing(blobs, model, monkeypatch):
     with pytest.raises(KeyboardInterrupt, match="as it was before"):
-        with Interrupted(blobs, monkeypatch, signal.SIGINT) as (x, y):
+        with Interrupted(blobs, monkeypatch) as (x, y):
             model.set_params(width=500).fit(x, y)
     assert list(model.classes_) == [2, 4] and model.n_samples_seen_ == 30
 
@@ -396,7 +404,7 @@ def test_an_interrupted_fit_changes_nothing(blobs, model, monkeypatch):
 def test_an_interrupt_says_what_has_been_learned(blobs, monkeypatch):
     model = LoRanPACClassifier(width=500)
     with pytest.raises(KeyboardInterrupt, match=r"\d+ of 40000 samples have been learned"):
-        with Interrupted(blobs, monkeypatch, signal.SIGINT) as (x, y):
+        with Interrupted(blobs, monkeypatch) as (x, y):
             model.partial_fit(x, y)
     done = model.n_samples_seen_
     assert 0 < done < len(x)

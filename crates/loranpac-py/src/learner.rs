@@ -1,7 +1,7 @@
 //! A learner in memory, and models on disk.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use loranpac::lift::{self, FeatureMap};
 use loranpac::registry::{self, MethodOptions};
@@ -156,6 +156,8 @@ impl State {
 /// A learner.
 #[pyclass(frozen, module = "loranpac._engine")]
 pub struct Learner {
+    /// Held while waiting for the state: a thread that learns chunk after chunk lets those go first that have waited.
+    turn: Mutex<()>,
     state: Mutex<State>,
     threads: usize,
 }
@@ -177,7 +179,9 @@ fn features<'a>(x: &'a PyReadonlyArray2<'_, f32>) -> PyResult<Features<'a>> {
 
 impl Learner {
     fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut State) -> Result<T, PyErr> + Send) -> PyResult<T> {
+        let turn = self.turn.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         let mut state = self.state.lock_py_attached(py).map_err(|_| broken())?;
+        drop(turn);
         let state = &mut *state;
         detached(py, self.threads, || work(state))?
     }
@@ -192,7 +196,7 @@ impl Learner {
     #[new]
     fn new(py: Python<'_>, options: Options, threads: usize) -> PyResult<Learner> {
         let state = detached(py, threads, || State::new(&options))??;
-        Ok(Learner { state: Mutex::new(state), threads })
+        Ok(Learner { turn: Mutex::default(), state: Mutex::new(state), threads })
     }
 
     /// Reads a model from the disk.
@@ -200,7 +204,7 @@ impl Learner {
     fn load(py: Python<'_>, path: PathBuf, threads: usize) -> PyResult<Learner> {
         let (learner, manifest) = detached(py, threads, || Model::open(&path)?.into_parts())?.map_err(errors::store)?;
         let state = State::stored_as(learner, manifest);
-        Ok(Learner { state: Mutex::new(state), threads })
+        Ok(Learner { turn: Mutex::default(), state: Mutex::new(state), threads })
     }
 
     /// Learns a task. An interrupt between chunks ends it; what came before has been learned then. The lock is not held
