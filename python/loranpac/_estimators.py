@@ -39,8 +39,9 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
     ----------
     method : str
         Its name; see :func:`methods`.
-    width : int
-        Width of the lifted features, E. Methods without a lift ignore it.
+    width : int or float("inf")
+        Width of the lifted features, E. Methods without a lift ignore it. ``float("inf")`` is the limit of ``relu-random``,
+        by its kernel, for ``loranpac`` and ``loranpac-soft``: the model then keeps the samples.
     lift : str
         Feature map: ``relu-random``, ``random``, ``sigmoid-random``, ``fourier``, ``identity`` and others.
     truncate, threshold, rank : float, float, int, optional
@@ -82,7 +83,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         self,
         method: str = "loranpac",
         *,
-        width: int = 10_000,
+        width: float = 10_000,
         lift: str = "relu-random",
         truncate: float | None = None,
         threshold: float | None = None,
@@ -301,6 +302,14 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         return error
 
     @property
+    def leave_one_out_(self) -> float:
+        """The share of samples that the model would get right without having seen them: infinite width, soft filter."""
+        share = self._summary().get("leave_one_out")
+        if share is None:
+            raise AttributeError("leave-one-out accuracy needs width=inf, the soft filter, and all samples")
+        return share
+
+    @property
     def verdict_(self) -> str:
         """The certificate in words."""
         verdict = self._summary()["verdict"]
@@ -408,7 +417,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
 
     def _new_learner(self, n_features: int) -> _engine.Learner:
         """A learner with the parameters; what is wrong with them is told here, as scikit-learn wants it."""
-        _whole("width", self.width)
+        lift, width = _lift(self.lift, self.width)
         _whole("max_rank", self.max_rank)
         _whole("random_state", self.random_state, least=0)
         if self.schedule not in ("late", "paper"):
@@ -424,8 +433,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         options = {
             "method": self._method(),
             "dim": n_features,
-            "lift": self.lift,
-            "width": int(self.width),
+            "lift": lift,
+            "width": width,
             "seed": int(self.random_state),
             "gamma": _engine.GAMMA if self.gamma is None else float(self.gamma),
             "truncation": (cuts[0][0], float(cuts[0][1])) if cuts else None,
@@ -532,23 +541,28 @@ class LoRanPACClassifier(ContinualClassifier):
 
     Parameters
     ----------
-    width : int
+    width : int or float("inf")
         Width of the lifted features, E. More is better and costs more, in proportion; 10,000 is a good start.
+        ``float("inf")`` is the limit, by the arc-cosine kernel: exact, and faster up to some ten thousand samples, but the
+        model keeps the samples.
     filter : {"soft", "hard"}
         A ridge that is read off the spectrum (its geometric mean), or the paper's cut.
     truncate, threshold, rank : float, float, int, optional
         Hard: the share of directions that is cut, the paper's zeta (0.25 if nothing is said); the eigenvalue below which they
         are cut; or how many are kept. Soft: the ridge is the eigenvalue at that place. At most one of them.
-    ridge : float, optional
-        Soft: the ridge itself. Hard: added to the kept eigenvalues.
+    ridge : float or "loo", optional
+        Soft: the ridge itself, or (infinite width) the best of six decades by leave-one-out accuracy. Hard: added to the
+        kept eigenvalues.
     schedule : {"late", "paper"}
         Hard: cut when the classifier is formed, or after every task as in the paper's Algorithm 4.
     max_rank : int
-        Keep at most so many directions: memory is E times this at most.
+        Keep at most so many directions: memory is E times this at most. At infinite width, so many samples.
     lift : str
         Feature map.
     gamma : float, optional
         Inverse width of the kernel behind ``lift="fourier"``.
+    half : bool
+        At infinite width: keep samples in half precision.
     random_state : int
         Seed of the random projection. Models with the same seed, width and lift can be merged.
     n_jobs : int, optional
@@ -564,6 +578,8 @@ class LoRanPACClassifier(ContinualClassifier):
         The paper's quantities.
     train_mse_ : float
         The mean squared error on everything learned, computed without the samples.
+    leave_one_out_ : float
+        At infinite width, soft: the share of samples that the model would get right without having seen them.
     temperature_ : float
         Of probabilities, after :meth:`calibrate`.
 
@@ -584,17 +600,18 @@ class LoRanPACClassifier(ContinualClassifier):
 
     def __init__(
         self,
-        width: int = 10_000,
+        width: float = 10_000,
         *,
         filter: str = "soft",
         truncate: float | None = None,
         threshold: float | None = None,
         rank: int | None = None,
-        ridge: float | None = None,
+        ridge: float | str | None = None,
         schedule: str = "late",
         max_rank: int = 10_000,
         lift: str = "relu-random",
         gamma: float | None = None,
+        half: bool = False,
         random_state: int = 0,
         n_jobs: int | None = None,
     ):
@@ -608,6 +625,7 @@ class LoRanPACClassifier(ContinualClassifier):
         self.max_rank = max_rank
         self.lift = lift
         self.gamma = gamma
+        self.half = half
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -617,11 +635,15 @@ class LoRanPACClassifier(ContinualClassifier):
         return "loranpac" if self.filter == "hard" else "loranpac-soft"
 
     def _settings(self) -> dict[str, Any]:
+        settings: dict[str, Any] = {"samples": "f16"} if self.half else {}
         if self.ridge is None:
-            return {}
+            return settings
+        if self.ridge == "loo" and self.filter == "soft":
+            return {**settings, "ridge": "loo"}
         if not isinstance(self.ridge, Real) or isinstance(self.ridge, bool):
-            raise ValueError(f"ridge: a number is expected, not {self.ridge!r}")
-        return {"ridge": float(self.ridge)}
+            expected = "a number or 'loo'" if self.filter == "soft" else "a number"
+            raise ValueError(f"ridge: {expected} is expected, not {self.ridge!r}")
+        return {**settings, "ridge": float(self.ridge)}
 
     @classmethod
     def load(cls, path: Path, *, n_jobs: int | None = None) -> LoRanPACClassifier:
@@ -638,9 +660,11 @@ class LoRanPACClassifier(ContinualClassifier):
         if not labels:
             raise NotFittedError(f"{os.fspath(path)} has not learned anything yet")
         lift, config = manifest["lift"], manifest["config"]
+        infinite = lift["name"] == "arc-cosine"
         model = cls(
-            width=lift["width"],
-            lift=lift["name"],
+            width=float("inf") if infinite else lift["width"],
+            lift="relu-random" if infinite else lift["name"],
+            half=config.get("half", False),
             gamma=lift["gamma"],
             random_state=lift["seed"],
             schedule=config["schedule"],
@@ -697,6 +721,8 @@ def _filter_parameters(filter: dict[str, Any]) -> dict[str, Any]:
     soft = filter["soft"]
     if soft == "geometric-mean":
         return {"filter": "soft"}
+    if soft == "leave-one-out":
+        return {"filter": "soft", "ridge": "loo"}
     if "fixed" in soft:
         return {"filter": "soft", "ridge": soft["fixed"]}
     return {"filter": "soft", **cut(soft["eigenvalue"])}
@@ -753,6 +779,17 @@ def _sorted(labels: Iterable[Any]) -> NDArray[Any]:
     labels = sorted(labels, key=lambda label: (isinstance(label, str), label))
     mixed = len({type(label) for label in labels}) > 1
     return np.array(labels, dtype=object if mixed else None)
+
+
+def _lift(lift: str, width: Any) -> tuple[str, int]:
+    """The engine's lift and width: an infinite width is a lift of its own."""
+    if isinstance(width, Real) and not isinstance(width, Integral) and width == float("inf"):
+        if lift not in ("relu-random", "arc-cosine"):
+            raise ValueError(f"lift: width=inf is the limit of 'relu-random', and not of {lift!r}")
+        return "arc-cosine", 1
+    if not isinstance(width, Integral) or isinstance(width, bool) or width < 1:
+        raise ValueError(f"width: a whole number of at least 1 or float('inf') is expected, not {width!r}")
+    return lift, int(width)
 
 
 def _whole(name: str, value: Any, least: int = 1) -> None:

@@ -20,7 +20,7 @@ from typing import Any, Union
 import numpy as np
 
 from loranpac import _engine
-from loranpac._estimators import _plain_array, _whole
+from loranpac._estimators import _lift, _plain_array, _whole
 from loranpac._models import Path, threads
 from loranpac.features import labels_of
 
@@ -33,7 +33,7 @@ def run(
     *,
     inc: int = 10,
     base: int = 0,
-    width: int = 10_000,
+    width: float = 10_000,
     lift: str = "relu-random",
     random_state: int = 0,
     seeds: int | Sequence[int] = 1993,
@@ -83,8 +83,9 @@ def run(
     for name in names:
         if name not in known:
             raise ValueError(f"methods: names among {', '.join(known)} are expected, not {name!r}")
-    for name, value, least in [("inc", inc, 1), ("base", base, 0), ("width", width, 1), ("max_rank", max_rank, 1)]:
+    for name, value, least in [("inc", inc, 1), ("base", base, 0), ("max_rank", max_rank, 1)]:
         _whole(name, value, least)
+    lift, width = _lift(lift, width)
     for name, when in [("eval", eval), ("train_loss", train_loss)]:
         if when not in ("every", "final", "never"):
             raise ValueError(f"{name}: 'every', 'final' or 'never' is expected, not {when!r}")
@@ -100,7 +101,7 @@ def run(
             for name in names:
                 changes = {
                     "scenario": {"class": {"base": int(base), "increment": int(inc)}},
-                    "width": int(width),
+                    "width": width,
                     "lift": lift,
                     "lift_seed": int(random_state),
                     "seed": int(seed),

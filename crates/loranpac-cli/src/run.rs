@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, ValueEnum};
-use loranpac::lift::{self, Rows};
+use loranpac::lift;
 use loranpac::memory::human_bytes;
 use loranpac::registry::{self, Input, METHODS, Method};
 use loranpac::{Schedule, Truncation};
@@ -15,7 +15,7 @@ use loranpac_eval::formats;
 use loranpac_eval::plan::{Given, Maps};
 use loranpac_eval::report::{self, MethodSummary, mean_and_spread};
 use loranpac_eval::run::{Experiment, Run, SCHEMA};
-use loranpac_eval::spec::{DEFAULT_MAX_RANK, Order, Spec, When};
+use loranpac_eval::spec::{DEFAULT_MAX_RANK, Order, Spec, When, Width};
 use loranpac_eval::stream::{self, Scenario};
 use loranpac_eval::sweep::Source;
 use serde_json::json;
@@ -66,9 +66,9 @@ pub struct Args {
     /// Feature map
     #[arg(long, default_value = "relu-random", value_name = "NAME", help = lift_help(), help_heading = "Lift")]
     lift: String,
-    /// Width of the lifted features, E
-    #[arg(long, default_value_t = 10_000, value_name = "E", help_heading = "Lift")]
-    width: usize,
+    /// Width of the lifted features, or `infinite`: exact by their kernel, but samples are kept
+    #[arg(long, default_value = "10000", value_name = "E", help_heading = "Lift")]
+    width: Width,
     /// Seed of the random projection
     #[arg(long, default_value_t = 0, value_name = "S", help_heading = "Lift")]
     lift_seed: u64,
@@ -213,7 +213,10 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
 /// What was run, in one line.
 fn title(runs: &[Run]) -> String {
     let Some(run) = runs.first() else { return String::new() };
-    let width = run.config.lift.as_ref().map_or(String::new(), |lift| format!(", E = {}", lift.width));
+    let width = run.config.lift.as_ref().map_or(String::new(), |lift| match lift.width {
+        Some(width) => format!(", E = {width}"),
+        None => ", infinite width (samples are kept)".to_owned(),
+    });
     format!("{}, {} classes in {} tasks{width}", run.dataset.name, run.dataset.classes, run.tasks.len())
 }
 
@@ -238,11 +241,11 @@ fn markdown(runs: &[Run]) -> String {
 
 /// The methods, and what the options say about all of their runs. What can be refused without the data is refused here.
 pub(crate) fn specify(args: &Args) -> Result<(Vec<&'static Method>, Spec)> {
-    let methods = methods(args)?;
+    let methods = with_width(methods(args)?, args)?;
     let truncation = truncation(args, &methods)?;
     check_settings(args, &methods)?;
-    if args.width == 0 {
-        bail!("--width 0 is not possible: E must be at least 1 (10000 is a good start)");
+    if args.width == Width::Infinite && args.lift != lift::LIFTS[0].name {
+        bail!("--width infinite does not go with --lift {}: it is the limit of {}", args.lift, lift::LIFTS[0].name);
     }
     if matches!(args.schedule, ScheduleArg::Paper) && !methods.iter().any(|method| method.cuts) {
         bail!("--schedule paper means nothing to {}, which never cuts the spectrum", args.method.join(", "));
@@ -250,10 +253,10 @@ pub(crate) fn specify(args: &Args) -> Result<(Vec<&'static Method>, Spec)> {
     if args.per_class == Some(0) {
         bail!("--per-class 0 leaves no samples");
     }
-    if args.projection.is_some() && lift::find(&args.lift)?.projection == Rows::None {
+    if args.projection.is_some() && (args.width == Width::Infinite || !lift::find(&args.lift)?.projection.is_drawn()) {
         bail!("--projection does not go with --lift {}, which has no projection", args.lift);
     }
-    let common = Spec {
+    let mut common = Spec {
         settings: args.settings.iter().cloned().collect(),
         truncation,
         schedule: match args.schedule {
@@ -262,7 +265,6 @@ pub(crate) fn specify(args: &Args) -> Result<(Vec<&'static Method>, Spec)> {
         },
         max_rank: args.max_rank.unwrap_or(DEFAULT_MAX_RANK),
         lift: args.lift.clone(),
-        width: args.width,
         lift_seed: args.lift_seed,
         gamma: args.gamma,
         scenario: match args.scenario {
@@ -276,6 +278,7 @@ pub(crate) fn specify(args: &Args) -> Result<(Vec<&'static Method>, Spec)> {
         spectrum: args.spectrum.map_or(When::Never, When::from),
         ..Spec::new("")
     };
+    common.widen(args.width);
     Ok((methods, common))
 }
 
@@ -298,7 +301,8 @@ fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
     let sizes = stream::sizes(&dataset, streams.iter().flat_map(|(.., tasks)| tasks));
     let data_of = |method: &Method| stacked.as_ref().filter(|_| method.input == Input::Layers).unwrap_or(&dataset);
     let (given, width) = projection(args, &dataset)?;
-    let common = Spec { width, ..common };
+    let mut common = common;
+    width.into_iter().for_each(|width| common.widen(width));
     let mut maps = Maps::new(!args.regenerate, given);
     let mut plan = Vec::new();
     for method in &methods {
@@ -340,6 +344,23 @@ fn methods(args: &Args) -> Result<Vec<&'static Method>> {
     Ok(methods)
 }
 
+/// Leaves out methods that have no infinite width if that was asked for and they were meant by `all`; refuses them if they
+/// were named.
+fn with_width(methods: Vec<&'static Method>, args: &Args) -> Result<Vec<&'static Method>> {
+    let able = |method: &&Method| args.width != Width::Infinite || method.infinite || !method.input.lifted();
+    let (fit, unfit): (Vec<_>, Vec<_>) = methods.into_iter().partition(able);
+    let named = unfit.iter().find(|method| args.method.iter().any(|given| given == method.name));
+    if let Some(method) = named {
+        let able: Vec<&str> = METHODS.iter().filter(|method| method.infinite).map(|method| method.name).collect();
+        bail!("--width infinite is for {}; {} needs lifted features", able.join(" and "), method.name);
+    }
+    if !unfit.is_empty() && !args.quiet {
+        let names: Vec<&str> = unfit.iter().map(|method| method.name).collect();
+        eprintln!("note: left out, because they have no infinite width: {}", names.join(", "));
+    }
+    Ok(fit)
+}
+
 /// Leaves out methods for which the file has no data if they were meant by `all`; refuses them if they were named.
 pub(crate) fn with_data_for<'a>(
     methods: Vec<&'a Method>,
@@ -360,15 +381,15 @@ pub(crate) fn with_data_for<'a>(
     Ok(fit)
 }
 
-/// The projection from a file, if one was given, and the width that it or the user chose.
-fn projection(args: &Args, dataset: &Dataset) -> Result<(Option<Given>, usize)> {
-    let Some(path) = &args.projection else { return Ok((None, args.width)) };
+/// The projection from a file, if one was given, and the width that it has.
+fn projection(args: &Args, dataset: &Dataset) -> Result<(Option<Given>, Option<Width>)> {
+    let Some(path) = &args.projection else { return Ok((None, None)) };
     let (values, rows, dim) = formats::read_npy(path)?.into_features().with_context(|| path.display().to_string())?;
     if dim != dataset.dim {
         bail!("{} is {rows} x {dim}, but the data has {} features", path.display(), dataset.dim);
     }
     let width = lift::find(&args.lift)?.projection.width(dim, rows);
-    Ok((Some(Given { lift: args.lift.clone(), values }), width))
+    Ok((Some(Given { lift: args.lift.clone(), values }), Some(Width::Finite(width))))
 }
 
 /// The truncation that was asked for, if any of the methods can use one.

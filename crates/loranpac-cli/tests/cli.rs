@@ -57,6 +57,26 @@ fn all_methods_come_in_one_table_with_what_kind_they_are() {
 }
 
 #[test]
+fn infinite_width_is_a_width_that_keeps_samples() {
+    let folder = data();
+    let path = folder.path().to_str().unwrap();
+    let output = loranpac(&["run", "--data", path, "--inc", "2", "--width", "infinite", "--method", "all"]);
+    let note = String::from_utf8(output.stderr.clone()).unwrap();
+    assert!(note.contains("no infinite width") && note.contains("ranpac"), "{note}");
+    let text = stdout(&output);
+    let row = |name: &str| text.lines().find(|line| line.split_whitespace().next() == Some(name)).unwrap().to_owned();
+    assert!(row("loranpac").contains("continual, keeps samples"), "{text}");
+    assert!(row("loranpac-soft").contains("continual, keeps samples"), "{text}");
+    assert!(row("simplecil").contains("exemplar-free"), "{text}");
+    let common = ["run", "--data", path, "--inc", "2", "--width", "infinite", "--json", "-"];
+    let value =
+        json(&[&common[..], &["--method", "loranpac-soft", "--set", "ridge=loo", "--set", "samples=f16"]].concat());
+    let run = &value["runs"][0];
+    assert_eq!((&run["exemplar_free"], &run["config"]["lift"]["width"]), (&false.into(), &serde_json::Value::Null));
+    assert!(run["tasks"][0]["leave_one_out"].as_f64().unwrap() > 0.0, "{run}");
+}
+
+#[test]
 fn layup_takes_the_layers_that_the_file_has() {
     let folder = data();
     let path = folder.path().to_str().unwrap();
@@ -182,7 +202,13 @@ fn mistakes_are_named() {
     with(&["--truncate", "1.0"], &["truncate = 1", "[0, 1)"]);
     with(&["--truncate", "-0.5"], &["-0.5"]);
     with(&["--truncate", "0.1", "--rank", "5"], &["--rank", "cannot be used"]);
-    with(&["--width", "0"], &["--width 0"]);
+    with(&["--width", "0"], &["--width", "at least 1"]);
+    with(&["--width", "wide"], &["--width", "infinite"]);
+    with(&["--width", "infinite", "--method", "ranpac"], &["loranpac and loranpac-soft", "ranpac"]);
+    with(&["--width", "infinite", "--lift", "fourier"], &["fourier", "relu-random"]);
+    with(&["--width", "infinite", "--projection", "p.npy"], &["no projection"]);
+    with(&["--width", "infinite", "--schedule", "paper"], &["schedule = paper"]);
+    with(&["--set", "ridge=loo", "--method", "loranpac-soft"], &["ridge = loo", "--width infinite"]);
     with(&["--method", "loranpack"], &["loranpack", "loranpac-soft"]);
     with(&["--set", "rigde=1"], &["rigde", "ridge"]);
     with(&["--set", "rigde=1", "--method", "loranpac,simplecil"], &["rigde", "simplecil: none"]);

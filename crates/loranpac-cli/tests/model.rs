@@ -330,3 +330,59 @@ fn feature_files_of_experiments_serve_too() {
     let result = json(&["eval", &model, path, "--json"]);
     assert_eq!((result["samples"].as_u64(), result["accuracy"].as_f64()), (Some(24), Some(100.0)));
 }
+
+/// Infinite width: the same commands, exact forgetting, samples that are kept and said to be.
+#[test]
+fn a_model_of_infinite_width_lives_like_any_other() {
+    let place = Place::new();
+    let (a, b) = (place.csv("a.csv", &[0, 1], 1), place.csv("b.csv", &[2, 3], 2));
+    let new = place.csv("new.csv", &[0, 1, 2, 3], 3);
+    let init = |name: &str, more: &[&str]| {
+        let path = place.path(name);
+        let said = stdout(&loranpac(&[&["init", &path, "--dim", "4", "--width", "infinite"], more].concat()));
+        assert!(said.contains("keep the samples"), "{said}");
+        path
+    };
+    let whole = init("whole.lrp", &["--ridge", "0.1"]);
+    loranpac(&["learn", &whole, &a, &b]);
+    assert_eq!(labels(&whole, &new)[..4], ["class 0", "class 1", "class 2", "class 3"]);
+    let said = stdout(&loranpac(&["inspect", &whole]));
+    for words in ["SAMPLES ARE KEPT", "leave-one-out accuracy", "48 samples kept", "training MSE"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let described = json(&["inspect", &whole, "--json"]);
+    assert!(described["summary"]["leave_one_out"].as_f64().unwrap() > 0.9, "{described}");
+    assert_eq!(json(&["eval", &whole, &new, "--json"])["accuracy"].as_f64().unwrap().round(), 100.0);
+
+    // Merging, in the other order, is learning together.
+    let (first, second, merged) =
+        (init("1.lrp", &["--ridge", "0.1"]), init("2.lrp", &["--ridge", "0.1"]), place.path("m.lrp"));
+    loranpac(&["learn", &first, &a]);
+    loranpac(&["learn", &second, &b]);
+    stdout(&loranpac(&["merge", &first, &second, "--out", &merged]));
+    close(&scores(&merged, &new), &scores(&whole, &new), 1e-6);
+    let other = place.model("finite.lrp");
+    loranpac(&["learn", &other, &a]);
+    refused(&["merge", &first, &other, "--out", &place.path("x.lrp")], &["different lifts", "infinite width"]);
+
+    // Forgetting is never having seen.
+    let said = stdout(&loranpac(&["forget", &whole, "class 3"]));
+    assert!(said.contains("what it would be without them"), "{said}");
+    let never = init("never.lrp", &["--ridge", "0.1"]);
+    let text = fs::read_to_string(&b).unwrap();
+    let kept = place.path("c.csv");
+    fs::write(&kept, text.lines().filter(|line| !line.ends_with("class 3")).collect::<Vec<_>>().join("\n")).unwrap();
+    loranpac(&["learn", &never, &a, &kept]);
+    close(&scores(&whole, &new), &scores(&never, &new), 1e-6);
+    stdout(&loranpac(&["unlearn", &whole, &kept]));
+    loranpac(&["forget", &never, "class 2"]);
+    close(&scores(&whole, &new), &scores(&never, &new), 1e-6);
+
+    refused(&["export", &whole, &place.path("x.onnx")], &["infinite width"]);
+    refused(&["init", &place.path("y.lrp"), "--dim", "4", "--ridge", "loo"], &["--width infinite"]);
+    refused(&["init", &place.path("y.lrp"), "--dim", "4", "--half"], &["--width infinite"]);
+    assert!(!Path::new(&place.path("y.lrp")).exists());
+    let small = init("half.lrp", &["--ridge", "loo", "--half", "--max-rank", "20"]);
+    loranpac(&["learn", &small, &a, &b]);
+    assert_eq!(labels(&small, &new)[..4], ["class 0", "class 1", "class 2", "class 3"]);
+}

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::error::Error;
 use crate::recipe::{Choices, Many, Recipe, ScenarioName, Setting};
+use crate::spec::Width;
 use crate::view::{Axis, Metric, Table};
 
 /// PILOT's names of data sets that differ from ours.
@@ -67,7 +68,7 @@ pub fn parse(name: &str, text: &str) -> Result<(Recipe, Vec<String>), Error> {
                 choices.seed = Some(Many::List(seeds.ok_or_else(|| wrong("a seed or a list of seeds"))?));
             }
             // RanPAC calls its width M.
-            "E" | "M" => choices.width = Some(Many::One(count()?)),
+            "E" | "M" => choices.width = Some(Many::One(Width::Finite(count()?))),
             "rank" => choices.max_rank = Some(Many::One(count()?)),
             "truncate_percent" => {
                 let share = number()?;

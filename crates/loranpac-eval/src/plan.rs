@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loranpac::StreamSizes;
-use loranpac::lift::{self, FeatureMap, LiftSpec, Rows};
+use loranpac::lift::{self, FeatureMap, LiftSpec};
 use loranpac::memory;
 use loranpac::registry::MethodOptions;
 
@@ -66,9 +66,9 @@ impl Maps {
             return Ok(None);
         }
         let given = self.given.as_ref().is_some_and(|given| given.lift == spec.lift);
-        let projects = lift::find(&spec.lift)?.projection != Rows::None;
+        let projects = lift::find(&spec.lift)?.projection.is_drawn();
         let seed = (projects && !given).then_some(spec.lift_seed);
-        Ok(Some(LiftFacts { name: map.name().to_owned(), width: map.width(), seed }))
+        Ok(Some(LiftFacts { name: map.name().to_owned(), width: (!map.is_infinite()).then(|| map.width()), seed }))
     }
 
     /// Checks the settings of a run and estimates the bytes that it needs, without taking any.

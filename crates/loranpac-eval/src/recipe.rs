@@ -10,7 +10,7 @@ use loranpac::{Schedule, Truncation};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::spec::{Order, Spec, When};
+use crate::spec::{Order, Spec, When, Width};
 use crate::stream::Scenario;
 use crate::sweep::Source;
 use crate::view::{Figure, Table};
@@ -66,7 +66,7 @@ pub struct Choices {
     pub schedule: Option<Many<Schedule>>,
     pub max_rank: Option<Many<usize>>,
     pub lift: Option<Many<String>>,
-    pub width: Option<Many<usize>>,
+    pub width: Option<Many<Width>>,
     pub lift_seed: Option<Many<u64>>,
     pub gamma: Option<Many<f64>>,
     pub scenario: Option<ScenarioName>,
@@ -338,7 +338,7 @@ impl Layers<'_> {
         );
         specs = self.over(specs, |c| c.method.clone(), |spec, name| spec.method = name);
         specs = self.over(specs, |c| c.lift.clone(), |spec, lift| spec.lift = lift);
-        specs = self.over(specs, |c| c.width.clone(), |spec, width| spec.width = width);
+        specs = self.over(specs, |c| c.width.clone(), |spec, width| spec.widen(width));
         specs = self.over(specs, |c| c.lift_seed.clone(), |spec, seed| spec.lift_seed = seed);
         specs = self.over(specs, |c| c.gamma.clone(), |spec, gamma| spec.gamma = gamma);
         specs = self.over(specs, |c| c.max_rank.clone(), |spec, rank| spec.max_rank = rank);
@@ -389,6 +389,7 @@ pub const RECIPES: &[(&str, &str)] = recipes![
     "accuracy-matrices",
     "stability-inc",
     "certificates",
+    "infinite-width",
 ];
 
 /// A recipe inside the program.

@@ -76,8 +76,8 @@ pub struct RunConfig {
 pub struct LiftFacts {
     /// Its name.
     pub name: String,
-    /// E.
-    pub width: usize,
+    /// E; None if it is infinite.
+    pub width: Option<usize>,
     /// Seed of the projection, unless it came from a file.
     pub seed: Option<u64>,
 }
@@ -130,6 +130,9 @@ pub struct TaskRecord {
     pub certificate: Option<Certificate>,
     /// How far a recursively updated inverse has drifted.
     pub drift: Option<f64>,
+    /// Accuracy on training samples that were left out one by one, in percent, for models that keep samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leave_one_out: Option<f64>,
 }
 
 /// Where a run stands, for progress displays.
@@ -210,6 +213,7 @@ impl Experiment<'_> {
                 spectrum,
                 certificate: summary.certificate,
                 drift: summary.drift,
+                leave_one_out: summary.leave_one_out.map(|share| 100.0 * share),
             });
             let share = costs[t] / costs.last().copied().unwrap_or(1.0);
             let record = &records[t];
@@ -221,7 +225,7 @@ impl Experiment<'_> {
         Ok(Run {
             method: self.method.name.to_owned(),
             continual: self.method.continual,
-            exemplar_free: self.method.exemplar_free,
+            exemplar_free: self.method.exemplar_free && !self.options.lift.is_infinite(),
             seed: self.spec.order.is_none().then_some(self.spec.seed),
             config: RunConfig {
                 spec: self.spec.clone(),

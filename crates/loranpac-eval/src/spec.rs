@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use loranpac::lift::{self, DEFAULT_GAMMA, FeatureMap, LiftSpec, Rows};
+use loranpac::lift::{self, ArcCosine, DEFAULT_GAMMA, FeatureMap, LiftSpec};
 use loranpac::registry::{self, Input, Method, MethodOptions};
 use loranpac::{Schedule, Truncation};
 use serde::{Deserialize, Serialize};
@@ -52,6 +52,45 @@ pub struct Spec {
     pub train_loss: When,
     /// When the spectrum of the Gram matrix is recorded.
     pub spectrum: When,
+}
+
+/// How many lifted features there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Width {
+    /// E.
+    Finite(usize),
+    /// The limit of random ReLU features.
+    Infinite,
+}
+
+impl std::str::FromStr for Width {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "infinite" | "inf" => Ok(Width::Infinite),
+            _ => match text.parse() {
+                Ok(0) => Err("E must be at least 1 (10000 is a good start)".to_owned()),
+                Ok(width) => Ok(Width::Finite(width)),
+                Err(_) => Err("a number or the word infinite is expected".to_owned()),
+            },
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Width {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Either {
+            Number(usize),
+            Word(String),
+        }
+        match Either::deserialize(from)? {
+            Either::Number(width) => Ok(Width::Finite(width)),
+            Either::Word(word) => word.parse().map_err(serde::de::Error::custom),
+        }
+    }
 }
 
 /// A class order that does not come from a seed.
@@ -122,7 +161,7 @@ impl Spec {
             self.schedule = Schedule::Late;
         }
         self.lift = method.input.lift(&self.lift).to_owned();
-        if lift::find(&self.lift)?.projection == Rows::None {
+        if !lift::find(&self.lift)?.projection.is_drawn() {
             (self.width, self.lift_seed) = (0, 0);
         }
         if self.lift != "fourier" {
@@ -141,6 +180,19 @@ impl Spec {
             self.eval = When::Final;
         }
         Ok(self)
+    }
+
+    /// Whether it stands for infinitely many lifted features.
+    pub fn is_infinite(&self) -> bool {
+        self.lift == ArcCosine::NAME
+    }
+
+    /// Chooses the width; an infinite one is a lift of its own.
+    pub fn widen(&mut self, width: Width) {
+        match width {
+            Width::Finite(width) => self.width = width,
+            Width::Infinite => self.lift = ArcCosine::NAME.to_owned(),
+        }
     }
 
     /// What is needed to make its feature map for d features.
@@ -181,7 +233,8 @@ impl Spec {
         say(self.schedule == Schedule::Paper, "schedule", "paper".to_owned());
         say(self.max_rank != plain.max_rank, "max-rank", self.max_rank.to_string());
         let chosen = registry::find(&self.method).is_ok_and(|method| method.input == Input::Lifted);
-        say(chosen && self.lift != plain.lift, "lift", self.lift.clone());
+        say(chosen && self.lift != plain.lift && !self.is_infinite(), "lift", self.lift.clone());
+        say(self.is_infinite(), "width", "infinite".to_owned());
         say(self.width != 0, "width", self.width.to_string());
         say(self.lift_seed != 0, "lift-seed", self.lift_seed.to_string());
         say(self.gamma != plain.gamma, "gamma", self.gamma.to_string());
@@ -231,6 +284,11 @@ mod tests {
         let fourier = Spec { gamma: 2.0, ..Spec::new("randumb") }.normalised().unwrap();
         assert_eq!((fourier.lift.as_str(), fourier.gamma, fourier.width), ("fourier", 2.0, 10_000));
         assert!(Spec::new("magic").normalised().is_err());
+        let mut infinite = Spec { lift_seed: 3, ..Spec::new("loranpac") };
+        infinite.widen(Width::Infinite);
+        let infinite = infinite.normalised().unwrap();
+        assert_eq!((infinite.width, infinite.lift_seed), (0, 0));
+        assert_eq!(infinite.command("f.npz"), "loranpac run --data f.npz --method loranpac --width infinite --inc 10");
     }
 
     #[test]

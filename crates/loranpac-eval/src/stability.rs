@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use loranpac::Truncation;
-use loranpac::lift::{self, Rows};
+use loranpac::lift;
 use serde::Serialize;
 
 use crate::chart::{self, Heights};
@@ -59,7 +59,7 @@ impl Knob {
         Ok(match self {
             Knob::Truncate => method.truncates,
             Knob::Ridge => method.knows("ridge"),
-            Knob::Width => method.input.lifted() && lift::find(&spec.lift)?.projection != Rows::None,
+            Knob::Width => method.input.lifted() && lift::find(&spec.lift)?.projection.is_drawn(),
             Knob::Inc => method.continual && matches!(spec.scenario, Scenario::Class { .. }),
         })
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use loranpac::lift::{self, FeatureMap};
 use loranpac::registry::{self, MethodOptions};
-use loranpac::{Config, Features, Label, LoRanPac, Schedule, Truncation};
+use loranpac::{Config, Editable, Features, Form, Label, Schedule, Truncation};
 use loranpac_store::manifest::{Calibration, TaskEntry};
 use loranpac_store::onnx::{self, OnnxOptions};
 use loranpac_store::{
@@ -93,9 +93,8 @@ impl State {
         let method = registry::find(&options.method).map_err(errors::engine)?;
         let name = method.input.lift(&options.lift).to_owned();
         let Options { dim, width, seed, gamma, .. } = *options;
-        let mut lift = LiftRecord { name, dim, width, seed, gamma };
+        let lift = LiftRecord::new(&name, dim, width, seed, gamma).map_err(errors::store)?;
         let map = lift.build(true).map_err(errors::store)?;
-        lift.width = map.width();
         let schedule = match options.schedule.as_str() {
             "paper" => Schedule::Paper,
             _ => Schedule::Late,
@@ -110,7 +109,7 @@ impl State {
                 ..MethodOptions::new(map.clone())
             })
             .map_err(errors::engine)?;
-        let manifest = match learner.as_loranpac() {
+        let manifest = match learner.as_editable() {
             None => None,
             Some(stored) => {
                 let (keep, encoder) = (options.keep, options.encoder.clone());
@@ -121,13 +120,13 @@ impl State {
         Ok(State { map, learner, manifest })
     }
 
-    fn stored_as(learner: LoRanPac, manifest: Manifest) -> State {
-        State { map: learner.feature_map(), learner: Box::new(learner), manifest: Some(manifest) }
+    fn stored_as(learner: Box<dyn Editable>, manifest: Manifest) -> State {
+        State { map: learner.feature_map(), learner, manifest: Some(manifest) }
     }
 
     /// The learner and its manifest, for what only LoRanPAC can do.
-    fn stored(&mut self, what: &str) -> PyResult<(&mut LoRanPac, &mut Manifest)> {
-        match (self.learner.as_loranpac(), &mut self.manifest) {
+    fn stored(&mut self, what: &str) -> PyResult<(&mut dyn Editable, &mut Manifest)> {
+        match (self.learner.as_editable(), &mut self.manifest) {
             (Some(learner), Some(manifest)) => Ok((learner, manifest)),
             _ => Err(PyTypeError::new_err(format!("this method cannot {what}; loranpac and loranpac-soft can"))),
         }
@@ -288,6 +287,9 @@ impl Learner {
         let x = features(&x)?;
         let (values, width) = self.with(py, |state| {
             x.validate(state.map.dim()).map_err(errors::engine)?;
+            if state.map.is_infinite() {
+                return Err(PyValueError::new_err("width=inf: infinitely many features cannot be written down"));
+            }
             Ok((lift::lifted(&*state.map, x), state.map.width()))
         })?;
         PyArray1::from_vec(py, values).reshape([x.len(), width])
@@ -317,7 +319,7 @@ impl Learner {
 
     /// Samples of each class, by column; None for methods that do not count.
     fn counts(&self, py: Python<'_>) -> PyResult<Option<Vec<usize>>> {
-        self.with(py, |state| Ok(state.learner.as_loranpac().map(|learner| learner.statistics().counts().to_vec())))
+        self.with(py, |state| Ok(state.learner.as_editable().map(|learner| learner.counts().to_vec())))
     }
 
     /// What is known about the model, as JSON. The classifier is formed if need be.
@@ -366,10 +368,16 @@ impl Learner {
     fn export(&self, py: Python<'_>, path: PathBuf, half: bool, probabilities: bool) -> PyResult<()> {
         self.with(py, |state| {
             let (learner, manifest) = state.stored("be exported")?;
+            let labels = learner.classes().labels().to_vec();
+            let Form::Explicit(learner) = learner.form() else {
+                let message =
+                    "a model of infinite width cannot be exported: its scores need its samples; save() keeps them";
+                return Err(PyValueError::new_err(message));
+            };
             let inference = Inference {
                 lift: manifest.lift.clone(),
                 weights: learner.weights().map_err(errors::engine)?.to_owned(),
-                labels: loranpac::Learner::classes(learner).labels().to_vec(),
+                labels,
                 temperature: manifest.calibration.as_ref().map(|calibration| calibration.temperature),
             };
             let precision = if half { Precision::F16 } else { Precision::F32 };
@@ -524,12 +532,14 @@ pub fn merge_models(
         }
         let name = |path: &PathBuf| path.display().to_string();
         let parts = parts.iter_mut().zip(&paths);
-        let parts = parts.map(|((learner, manifest), path)| Part { name: name(path), learner, manifest }).collect();
+        let parts = parts
+            .map(|((learner, manifest), path)| Part { name: name(path), learner: &mut **learner, manifest })
+            .collect();
         let Merged { mut learner, mut manifest, warnings } = loranpac_store::merge(parts, again)?;
         if prepare {
-            loranpac::Learner::prepare(&mut learner)?;
+            learner.prepare()?;
         }
-        Model::store(&out, &mut manifest, &mut learner, false)?;
+        Model::store(&out, &mut manifest, &mut *learner, false)?;
         Ok(warnings)
     };
     detached(py, threads, work)?.map_err(errors::store)

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use loranpac::{Config, Features, Filter, Label, Learner, Ridge};
+use loranpac::{Config, Features, Filter, Label, Ridge};
 use loranpac_store::disk::{Disk, Output, RealDisk};
 use loranpac_store::{LiftRecord, Model, Settings};
 

@@ -3,11 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use loranpac::{Changes, Learner, LoRanPac, Statistics};
+use half::f16;
+use loranpac::{Changes, Editable, Form, Infinite, Learner, LoRanPac, Statistics};
 
 use crate::disk::Disk;
 use crate::error::Error;
-use crate::manifest::{BasisPart, ClassEntry, GramStep, MANIFEST, Manifest, Place, WeightsEntry};
+use crate::manifest::{
+    BasisPart, ClassEntry, GonePart, GramStep, KeptPart, MANIFEST, Manifest, Place, Places, WeightsEntry,
+};
 use crate::model::is_empty;
 use crate::segment::{self, Tensor};
 
@@ -49,12 +52,18 @@ pub fn write(
     disk: &dyn Disk,
     folder: &Path,
     mut manifest: Manifest,
-    learner: &mut LoRanPac,
+    learner: &mut dyn Editable,
 ) -> Result<Manifest, Error> {
-    let changes = learner.statistics_mut().take_changes();
     manifest.version += 1;
     let mut draft = Draft { disk, folder, manifest, new: Vec::new() };
-    let outcome = fill(&mut draft, learner, changes).and_then(|()| finish(&mut draft));
+    let filled = match learner.form() {
+        Form::Explicit(learner) => {
+            let changes = learner.statistics_mut().take_changes();
+            fill(&mut draft, learner, changes)
+        }
+        Form::Infinite(learner) => fill_infinite(&mut draft, learner),
+    };
+    let outcome = filled.and_then(|()| finish(&mut draft));
     if outcome.is_err() {
         // What was written so far is in nobody's way, but takes space.
         draft.new.iter().for_each(|path| drop(disk.remove(path)));
@@ -88,6 +97,73 @@ fn fill(draft: &mut Draft<'_>, learner: &mut LoRanPac, changes: Changes) -> Resu
     weights(draft, learner)
 }
 
+/// The new samples of a model of infinite width, or all of them; what those have left that are gone; and A.
+fn fill_infinite(draft: &mut Draft<'_>, learner: &mut Infinite) -> Result<(), Error> {
+    let (dim, half) = (learner.feature_map().dim(), learner.config().half);
+    let labels = learner.classes().labels();
+    // A part that has become small among many is written again with its neighbours.
+    let small = draft.manifest.kept.iter().rev().take_while(|part| part.samples < SMALL_PART).count();
+    let all = learner.written() == 0 || draft.manifest.rank() != learner.written() || small >= SMALL_PARTS;
+    let changed = all || learner.written() != learner.len();
+    if changed || !draft.manifest.classes.iter().map(|class| &class.label).eq(labels) {
+        draft.manifest.weights = None;
+    }
+    let classes = labels.iter().zip(learner.counts());
+    draft.manifest.classes =
+        classes.map(|(label, count)| ClassEntry { label: label.clone(), count: *count, places: None }).collect();
+    let summary = learner.summary();
+    draft.manifest.samples = summary.samples;
+    let kept = learner.kept();
+    if changed {
+        if all {
+            draft.manifest.kept.clear();
+        }
+        let first = draft.manifest.rank();
+        let samples = learner.len() - first;
+        let numbers = &kept.samples[first * dim..];
+        let halves: Vec<f16> = if half { numbers.iter().map(|v| f16::from_f32(*v)).collect() } else { Vec::new() };
+        let classes: Vec<u32> = kept.classes[first..].iter().map(|class| *class as u32).collect();
+        if samples > 0 {
+            let rows = match half {
+                true => Tensor::new("samples", samples, dim, [halves.as_slice()]),
+                false => Tensor::new("samples", samples, dim, [numbers]),
+            };
+            // Classes come first, so that both are aligned.
+            let classes = Tensor::new("classes", 1, samples, [classes.as_slice()]);
+            let file = draft.write("samples", &[classes, rows])?;
+            draft.manifest.kept.push(KeptPart { file, samples });
+        }
+    }
+    match &kept.gone {
+        // It changes only together with all samples.
+        Some(_) if !all && draft.manifest.gone.is_some() => {}
+        None => draft.manifest.gone = None,
+        Some(gone) => {
+            let n = gone.mass.nrows();
+            let upper: Vec<f64> = (0..n).flat_map(|j| (0..=j).map(move |i| (i, j))).map(|at| gone.mass[at]).collect();
+            let rows: Vec<Vec<f64>> = gone.sums.row_iter().map(|row| row.iter().copied().collect()).collect();
+            let shape = [rows.len(), n];
+            let tensors = [
+                Tensor::new("mass", 1, upper.len(), [upper.as_slice()]),
+                Tensor::new("sums", rows.len(), n, rows.iter().map(Vec::as_slice)),
+            ];
+            let file = draft.write("gone", &tensors)?;
+            let (samples, orphans, times) = (gone.samples, gone.orphans, gone.times);
+            draft.manifest.gone = Some(GonePart { file, shape, samples, orphans, times, error: gone.error });
+        }
+    }
+    if draft.manifest.weights.is_none() && learner.is_prepared() {
+        let (facts, lost) = (learner.facts()?, learner.lost());
+        let a = learner.coefficients()?;
+        let columns: Vec<Vec<f64>> = a.col_iter().map(|column| column.iter().copied().collect()).collect();
+        let tensor = Tensor::new("weights", a.ncols(), a.nrows(), columns.iter().map(Vec::as_slice));
+        let file = draft.write("weights", &[tensor])?;
+        draft.manifest.weights = Some(WeightsEntry { file, facts, lost: Some(lost) });
+    }
+    learner.set_written(learner.len());
+    Ok(())
+}
+
 /// The new columns of Q, or all of them.
 fn basis(draft: &mut Draft<'_>, stats: &Statistics<f32>, all: bool) -> Result<(), Error> {
     if all {
@@ -114,7 +190,8 @@ fn classes(draft: &mut Draft<'_>, learner: &LoRanPac, changes: &Changes) -> Resu
     let stats = learner.statistics();
     let (width, rank) = (stats.basis().width(), stats.basis().rank());
     let old: BTreeMap<_, _> = draft.manifest.classes.drain(..).map(|class| (class.label.clone(), class)).collect();
-    let spread: BTreeSet<&str> = old.values().flat_map(|class| [&*class.sums.file, &*class.cross.file]).collect();
+    let spread = old.values().filter_map(|class| class.places.as_ref());
+    let spread: BTreeSet<&str> = spread.flat_map(|places| [&*places.sums.file, &*places.cross.file]).collect();
     let every = spread.len() > CLASS_FILES;
     let labels = learner.classes().labels();
     // A class that was renamed is new to the manifest, and is written again.
@@ -136,14 +213,14 @@ fn classes(draft: &mut Draft<'_>, learner: &LoRanPac, changes: &Changes) -> Resu
         Some(Place { file: file.clone(), row, shape: [list.len(), columns] })
     };
     for (class, label) in labels.iter().enumerate() {
-        let before = old.get(label);
+        let before = old.get(label).and_then(|entry| entry.places.as_ref());
         let entry = (
-            place(&sums, class, width).or_else(|| before.map(|entry| entry.sums.clone())),
-            place(&cross, class, rank).or_else(|| before.map(|entry| entry.cross.clone())),
+            place(&sums, class, width).or_else(|| before.map(|places| places.sums.clone())),
+            place(&cross, class, rank).or_else(|| before.map(|places| places.cross.clone())),
         );
         if let (Some(sums), Some(cross)) = entry {
-            let count = stats.counts()[class];
-            draft.manifest.classes.push(ClassEntry { label: label.clone(), count, sums, cross });
+            let (count, places) = (stats.counts()[class], Some(Places { sums, cross }));
+            draft.manifest.classes.push(ClassEntry { label: label.clone(), count, places });
         }
     }
     Ok(())
@@ -195,7 +272,7 @@ fn weights(draft: &mut Draft<'_>, learner: &mut LoRanPac) -> Result<(), Error> {
     let columns: Vec<&[f32]> =
         w.col_iter().filter_map(|column| column.try_as_col_major().map(|c| c.as_slice())).collect();
     let file = draft.write("weights", &[Tensor::new("weights", w.ncols(), w.nrows(), columns)])?;
-    draft.manifest.weights = Some(WeightsEntry { file, facts });
+    draft.manifest.weights = Some(WeightsEntry { file, facts, lost: None });
     Ok(())
 }
 

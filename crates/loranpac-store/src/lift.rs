@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use faer::{MatMut, MatRef};
-use loranpac::lift::{self, FeatureMap, LiftSpec, Projection};
+use loranpac::lift::{self, ArcCosine, FeatureMap, LiftSpec, Projection};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -29,9 +29,30 @@ pub struct LiftRecord {
 }
 
 impl LiftRecord {
+    /// The record of a map by name; some maps choose their own width.
+    pub fn new(name: &str, dim: usize, width: usize, seed: u64, gamma: f64) -> Result<LiftRecord, Error> {
+        let mut record = LiftRecord { name: name.to_owned(), dim, width, seed, gamma };
+        let map = record.build(false)?;
+        if map.is_infinite() {
+            return Ok(LiftRecord::infinite(dim));
+        }
+        record.width = map.width();
+        Ok(record)
+    }
+
+    /// The limit of random ReLU features; its width is written as 0.
+    pub fn infinite(dim: usize) -> LiftRecord {
+        LiftRecord { name: ArcCosine::NAME.to_owned(), dim, width: 0, seed: 0, gamma: lift::DEFAULT_GAMMA }
+    }
+
     /// What the engine needs to make the map; `keep` holds P in memory.
     pub fn spec(&self, keep: bool) -> LiftSpec {
         LiftSpec { seed: self.seed, keep, gamma: self.gamma, ..LiftSpec::new(self.dim, self.width) }
+    }
+
+    /// Whether there are infinitely many lifted features.
+    pub fn is_infinite(&self) -> bool {
+        self.name == ArcCosine::NAME
     }
 
     /// Makes the map; `keep` holds P in memory.

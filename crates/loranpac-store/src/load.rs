@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use faer::Mat;
-use loranpac::{Basis, Buffer, Factor, LoRanPac, State, Statistics, Step};
+use half::f16;
+use loranpac::{Basis, Buffer, Editable, Factor, Gone, Infinite, Kept, LoRanPac, State, Statistics, Step};
 use rayon::prelude::*;
 
 use crate::error::Error;
@@ -64,7 +65,14 @@ pub fn segment(folder: &Path, manifest: &Manifest, name: &str) -> Result<Segment
 }
 
 /// The learner that a manifest describes, without its classifier.
-pub fn learner(files: &Files, manifest: &Manifest) -> Result<LoRanPac, Error> {
+pub fn learner(files: &Files, manifest: &Manifest) -> Result<Box<dyn Editable>, Error> {
+    match manifest.is_infinite() {
+        true => Ok(Box::new(infinite(files, manifest)?)),
+        false => Ok(Box::new(explicit(files, manifest)?)),
+    }
+}
+
+fn explicit(files: &Files, manifest: &Manifest) -> Result<LoRanPac, Error> {
     let folder = files.folder.as_path();
     let (width, rank) = (manifest.lift.width, manifest.rank());
     let basis = basis(files, manifest, width)?;
@@ -83,8 +91,9 @@ pub fn learner(files: &Files, manifest: &Manifest) -> Result<LoRanPac, Error> {
     }
     let (mut sums, mut rows) = (Vec::new(), Vec::new());
     for class in &manifest.classes {
-        sums.push(files.row::<f32>("sums", &class.sums)?);
-        rows.push(files.row::<f64>("cross", &class.cross)?);
+        let places = class.places.as_ref().ok_or_else(|| inconsistent(folder))?;
+        sums.push(files.row::<f32>("sums", &places.sums)?);
+        rows.push(files.row::<f64>("cross", &places.cross)?);
     }
     let state = State {
         width,
@@ -106,14 +115,57 @@ pub fn learner(files: &Files, manifest: &Manifest) -> Result<LoRanPac, Error> {
     learner.ok_or_else(|| inconsistent(folder))
 }
 
+fn infinite(files: &Files, manifest: &Manifest) -> Result<Infinite, Error> {
+    let folder = files.folder.as_path();
+    let dim = manifest.lift.dim;
+    let mut kept = Kept { counts: manifest.classes.iter().map(|class| class.count).collect(), ..Kept::default() };
+    for part in &manifest.kept {
+        let segment = files.get(&part.file)?;
+        if manifest.config.half {
+            kept.samples.extend(segment.tensor::<f16>("samples", part.samples, dim)?.all().iter().map(|v| v.to_f32()));
+        } else {
+            kept.samples.extend_from_slice(&segment.tensor::<f32>("samples", part.samples, dim)?.all());
+        }
+        let classes = segment.tensor::<u32>("classes", 1, part.samples)?.all();
+        kept.classes.extend(classes.iter().map(|class| *class as usize));
+    }
+    if let Some(part) = &manifest.gone {
+        let [classes, n] = part.shape;
+        let numbers = n.saturating_mul(n.saturating_add(1)) / 2;
+        let segment = files.get(&part.file)?;
+        let upper = segment.tensor::<f64>("mass", 1, numbers)?.all();
+        let sums = segment.tensor::<f64>("sums", classes, n)?.all();
+        let at = |i: usize, j: usize| upper[j * (j + 1) / 2 + i];
+        kept.gone = Some(Gone {
+            mass: Mat::from_fn(n, n, |i, j| at(i.min(j), i.max(j))),
+            sums: Mat::from_fn(classes, n, |c, j| sums[c * n + j]),
+            samples: part.samples,
+            orphans: part.orphans,
+            times: part.times,
+            error: part.error,
+        });
+    }
+    let learner = Infinite::from_parts(manifest.lift.build(false)?, manifest.config, table(manifest), kept)?;
+    learner.ok_or_else(|| inconsistent(folder))
+}
+
 /// W, transposed (E x c), if it has been formed. It is compared with its checksum.
 pub fn weights(files: &Files, manifest: &Manifest) -> Result<Option<Mat<f32>>, Error> {
+    stored_weights(files, manifest, manifest.lift.width)
+}
+
+/// A, transposed (n x c), if it has been formed: what W is at infinite width. It is compared with its checksum.
+pub fn coefficients(files: &Files, manifest: &Manifest) -> Result<Option<Mat<f64>>, Error> {
+    stored_weights(files, manifest, manifest.rank())
+}
+
+fn stored_weights<T: Element + Copy>(files: &Files, manifest: &Manifest, rows: usize) -> Result<Option<Mat<T>>, Error> {
     let Some(entry) = &manifest.weights else { return Ok(None) };
-    let (width, classes) = (manifest.lift.width, manifest.classes.len());
+    let classes = manifest.classes.len();
     let segment = files.get(&entry.file)?;
     manifest.files.get(&entry.file).map_or(Ok(()), |listed| segment.check(listed))?;
-    let numbers = segment.tensor::<f32>("weights", classes, width)?.all();
-    Ok(Some(faer::MatRef::from_column_major_slice(&numbers, width, classes).to_owned()))
+    let numbers = segment.tensor::<T>("weights", classes, rows)?.all();
+    Ok(Some(Mat::from_fn(rows, classes, |i, j| numbers[j * rows + i])))
 }
 
 /// Q in blocks: where one file has all of a block, where it lies there; otherwise put together from several.

@@ -58,6 +58,12 @@ pub struct Manifest {
     pub basis: Vec<BasisPart>,
     /// How S comes about, in order.
     pub gram: Vec<GramStep>,
+    /// The samples of a model of infinite width, from the first on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<KeptPart>,
+    /// What its samples have left that are not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gone: Option<GonePart>,
     /// The classifier, if it has been formed since the model last changed.
     pub weights: Option<WeightsEntry>,
     /// What turns scores into probabilities.
@@ -70,15 +76,22 @@ pub struct Manifest {
 
 /// A class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ClassEntry {
     /// What the user calls it.
     pub label: Label,
     /// Its samples.
     pub count: usize,
-    /// Where its column of J is.
+    /// Where its numbers are; None at infinite width, where samples have them.
+    #[serde(flatten)]
+    pub places: Option<Places>,
+}
+
+/// Where the numbers of a class are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Places {
+    /// Its column of J.
     pub sums: Place,
-    /// Where its row of N is; it may be shorter than the basis, and is zero then.
+    /// Its row of N; it may be shorter than the basis, and is zero then.
     pub cross: Place,
 }
 
@@ -102,6 +115,36 @@ pub struct BasisPart {
     pub file: String,
     /// How many columns.
     pub columns: usize,
+}
+
+/// Some samples: tensors `samples` (f32, or f16 if the settings say so), a sample in each row, and `classes`, their classes
+/// by index.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeptPart {
+    /// The file.
+    pub file: String,
+    /// How many samples.
+    pub samples: usize,
+}
+
+/// What samples have left that are gone: tensors `mass`, the upper triangle of `M - I` column after column, and `sums`,
+/// `B - Y` with a class in each row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GonePart {
+    /// The file.
+    pub file: String,
+    /// Classes and samples that `sums` has.
+    pub shape: [usize; 2],
+    /// How many they are.
+    pub samples: usize,
+    /// How many of them belong to no class any more.
+    pub orphans: usize,
+    /// How often samples had to go.
+    pub times: usize,
+    /// A bound on the length of what is lost of them.
+    pub error: f64,
 }
 
 /// A step on the way to S.
@@ -132,10 +175,13 @@ pub enum GramStep {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WeightsEntry {
-    /// The file: tensor `weights`, a class in each row.
+    /// The file: tensor `weights`, a class in each row, over the lifted features or (in f64) over the samples.
     pub file: String,
     /// What forming it showed.
     pub facts: Facts,
+    /// At infinite width: a bound on the change of `H H'` because samples are gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<f64>,
 }
 
 /// The temperature that turns scores into probabilities: softmax(scores / temperature).
@@ -185,6 +231,8 @@ impl Manifest {
             classes: Vec::new(),
             basis: Vec::new(),
             gram: Vec::new(),
+            kept: Vec::new(),
+            gone: None,
             weights: None,
             calibration: None,
             tasks: Vec::new(),
@@ -198,24 +246,34 @@ impl Manifest {
             classes: Vec::new(),
             basis: Vec::new(),
             gram: Vec::new(),
+            kept: Vec::new(),
+            gone: None,
             weights: None,
             files: Default::default(),
             ..self.clone()
         }
     }
 
-    /// r.
+    /// r: directions of the basis, or samples that are kept.
     pub fn rank(&self) -> usize {
-        self.basis.iter().map(|part| part.columns).sum()
+        let kept = self.kept.iter().map(|part| part.samples);
+        self.basis.iter().map(|part| part.columns).chain(kept).fold(0, usize::saturating_add)
+    }
+
+    /// Whether the model keeps samples.
+    pub fn is_infinite(&self) -> bool {
+        self.lift.is_infinite()
     }
 
     /// All files that it needs.
     pub fn needs(&self) -> BTreeSet<&str> {
-        let classes = self.classes.iter().flat_map(|class| [&class.sums.file, &class.cross.file]);
+        let places = self.classes.iter().filter_map(|class| class.places.as_ref());
+        let classes = places.flat_map(|places| [&places.sums.file, &places.cross.file]);
         let gram = self.gram.iter().map(|step| match step {
             GramStep::Whole { file, .. } | GramStep::Grow { file, .. } => file,
         });
         let files = self.basis.iter().map(|part| &part.file).chain(classes).chain(gram);
+        let files = files.chain(self.kept.iter().map(|part| &part.file)).chain(self.gone.iter().map(|part| &part.file));
         files.chain(self.weights.iter().map(|weights| &weights.file)).map(String::as_str).collect()
     }
 
@@ -285,11 +343,18 @@ impl Manifest {
         if self.lift.width > LARGEST_LIFT.0 || self.lift.dim > LARGEST_LIFT.1 {
             return Err(format!("a lift from {} to {} features is too large", self.lift.dim, self.lift.width));
         }
-        let places = |place: fn(&ClassEntry) -> &Place| {
-            self.classes.iter().map(|class| (&place(class).file, place(class).row)).collect::<BTreeSet<_>>().len()
+        let expected = if self.is_infinite() { 0 } else { self.classes.len() };
+        let places = |place: fn(&Places) -> &Place| {
+            let all = self.classes.iter().filter_map(|class| class.places.as_ref()).map(place);
+            all.map(|place| (&place.file, place.row)).collect::<BTreeSet<_>>().len()
         };
-        if places(|class| &class.sums) != self.classes.len() || places(|class| &class.cross) != self.classes.len() {
+        if places(|places| &places.sums) != expected || places(|places| &places.cross) != expected {
             return Err("two classes share their numbers".to_owned());
+        }
+        let explicit = !self.basis.is_empty() || !self.gram.is_empty();
+        let infinite = !self.kept.is_empty() || self.gone.is_some();
+        if (explicit && self.is_infinite()) || (infinite && !self.is_infinite()) {
+            return Err("its parts are not those of a model with its lift".to_owned());
         }
         let Encoder { samples, mean, squares, .. } = &self.encoder;
         let described =
@@ -303,7 +368,7 @@ impl Manifest {
         }
         let parts = self.basis.iter().try_fold(0usize, |rank, part| rank.checked_add(part.columns));
         let labelled = self.classes.iter().try_fold(0usize, |sum, class| sum.checked_add(class.count));
-        if parts.is_none_or(|rank| rank > self.lift.width) {
+        if parts.is_none_or(|rank| rank > self.lift.width && !self.is_infinite()) {
             return Err("the basis has more directions than the lifted features".to_owned());
         }
         if labelled.is_none_or(|labelled| labelled > self.samples) {

@@ -1,6 +1,6 @@
 //! Several models become one, as if it had learned everything.
 
-use loranpac::{Learner, LoRanPac};
+use loranpac::Editable;
 
 use crate::error::Error;
 use crate::lift::LiftRecord;
@@ -11,7 +11,7 @@ pub struct Part<'a> {
     /// What to call it in messages.
     pub name: String,
     /// What it has learned.
-    pub learner: &'a mut LoRanPac,
+    pub learner: &'a mut dyn Editable,
     /// What it is.
     pub manifest: &'a Manifest,
 }
@@ -19,7 +19,7 @@ pub struct Part<'a> {
 /// What they become; [`crate::Model::store`] writes it.
 pub struct Merged {
     /// Everything that they have learned.
-    pub learner: LoRanPac,
+    pub learner: Box<dyn Editable>,
     /// What it is; nothing of it is in files yet.
     pub manifest: Manifest,
     /// What looks wrong about them.
@@ -57,11 +57,14 @@ pub fn merge(parts: Vec<Part<'_>>, again: bool) -> Result<Merged, Error> {
         manifest.encoder.join(&other.encoder);
         manifest.tasks.extend(other.tasks.iter().cloned());
     }
-    let mut learner = LoRanPac::new(manifest.lift.build(true)?, manifest.config)?;
+    let mut learner = <dyn Editable>::new(manifest.lift.build(true)?, manifest.config)?;
     learner.merge(parts.into_iter().map(|part| part.learner))?;
     Ok(Merged { learner, manifest, warnings })
 }
 
 fn words(lift: &LiftRecord) -> String {
-    format!("{} from {} to {}, seed {}", lift.name, lift.dim, lift.width, lift.seed)
+    match lift.is_infinite() {
+        true => format!("infinite width from {}", lift.dim),
+        false => format!("{} from {} to {}, seed {}", lift.name, lift.dim, lift.width, lift.seed),
+    }
 }

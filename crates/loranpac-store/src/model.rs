@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use faer::Mat;
-use loranpac::{Changes, Config, Features, Label, LabelTable, Learner, LoRanPac};
+use loranpac::{Changes, Config, Editable, Features, Form, Label, LabelTable};
 
 use crate::commit;
 use crate::disk::{Disk, RealDisk};
@@ -40,7 +40,7 @@ pub struct Model {
     files: Files,
     /// Held as long as this is the one that may write.
     lock: Option<File>,
-    learner: Option<LoRanPac>,
+    learner: Option<Box<dyn Editable>>,
     /// Whether the learner's parts have been compared with their checksums.
     checked: bool,
     /// What has been learned since the last commit.
@@ -137,13 +137,16 @@ impl Model {
         &self.manifest
     }
 
-    /// W, transposed (E x c), if the classifier has been formed since the model last changed.
+    /// W, transposed (E x c), if the classifier has been formed since the model last changed and can be written down.
     pub fn weights(&self) -> Result<Option<Mat<f32>>, Error> {
+        if self.manifest.is_infinite() {
+            return Ok(None);
+        }
         load::weights(&self.files, &self.manifest)
     }
 
     /// The learner, with everything that is in the model. What it is made of is compared with its checksums first.
-    pub fn learner(&mut self) -> Result<&mut LoRanPac, Error> {
+    pub fn learner(&mut self) -> Result<&mut (dyn Editable + 'static), Error> {
         if !self.checked {
             self.files.check(&self.manifest)?;
             self.checked = true;
@@ -152,30 +155,46 @@ impl Model {
     }
 
     /// The same without the comparison: memory is mapped, and nothing but the manifest is read.
-    pub fn learner_unchecked(&mut self) -> Result<&mut LoRanPac, Error> {
+    pub fn learner_unchecked(&mut self) -> Result<&mut (dyn Editable + 'static), Error> {
         if self.learner.is_none() {
             let mut learner = load::learner(&self.files, &self.manifest)?;
-            learner.statistics_mut().track_changes();
+            if let Form::Explicit(learner) = learner.form() {
+                learner.statistics_mut().track_changes();
+            }
             self.learner = Some(learner);
         }
-        self.learner.as_mut().ok_or_else(|| Error::Refused("there is no learner".to_owned()))
+        self.learner.as_deref_mut().ok_or_else(|| Error::Refused("there is no learner".to_owned()))
     }
 
     /// The learner with its classifier: that of the file, if the model has not changed since it was formed, or else a new one.
-    pub fn prepared(&mut self) -> Result<&mut LoRanPac, Error> {
-        let weights = if self.learner()?.is_prepared() || self.changed() { None } else { self.weights()? };
-        let facts = self.manifest.weights.as_ref().map(|entry| entry.facts);
-        let learner = self.learner()?;
-        if let (Some(weights), Some(facts)) = (weights, facts) {
-            learner.set_classifier(weights, facts);
+    pub fn prepared(&mut self) -> Result<&mut (dyn Editable + 'static), Error> {
+        let entry = self.manifest.weights.clone();
+        if let Some(entry) = entry.filter(|_| !self.changed()) {
+            self.learner()?;
+            let (files, manifest) = (&self.files, &self.manifest);
+            match self.learner.as_mut().map(|learner| learner.form()) {
+                Some(Form::Explicit(learner)) if !learner.is_prepared() => {
+                    load::weights(files, manifest)?.map(|weights| learner.set_classifier(weights, entry.facts));
+                }
+                Some(Form::Infinite(learner)) if !learner.is_prepared() => {
+                    let lost = entry.lost.unwrap_or(0.0);
+                    load::coefficients(files, manifest)?.map(|a| learner.set_classifier(&a, entry.facts, lost));
+                }
+                _ => {}
+            }
         }
+        let learner = self.learner()?;
         learner.prepare()?;
         Ok(learner)
     }
 
     /// Whether anything was learned or changed in memory since the model was read or written.
-    fn changed(&self) -> bool {
-        self.learner.as_ref().is_some_and(|learner| !is_empty(learner.statistics().changes()))
+    fn changed(&mut self) -> bool {
+        match self.learner.as_mut().map(|learner| learner.form()) {
+            None => false,
+            Some(Form::Explicit(learner)) => !is_empty(learner.statistics().changes()),
+            Some(Form::Infinite(learner)) => learner.written() != learner.len(),
+        }
     }
 
     /// Whether something of this digest has been learned.
@@ -233,7 +252,7 @@ impl Model {
         let mut manifest = self.manifest.clone();
         manifest.tasks.append(&mut self.tasks);
         let outcome = match &mut self.learner {
-            Some(learner) => commit::write(&*self.disk, &self.folder, manifest, learner),
+            Some(learner) => commit::write(&*self.disk, &self.folder, manifest, &mut **learner),
             None => commit::write_manifest(&*self.disk, &self.folder, manifest),
         };
         if outcome.is_err() {
@@ -351,7 +370,10 @@ impl Model {
                         report.damage.extend(outcome.err());
                     }
                     let whole = Files::open(folder, &manifest).and_then(|files| {
-                        load::learner(&files, &manifest).and_then(|_| load::weights(&files, &manifest))
+                        load::learner(&files, &manifest).and_then(|_| match manifest.is_infinite() {
+                            true => load::coefficients(&files, &manifest).map(|_| ()),
+                            false => load::weights(&files, &manifest).map(|_| ()),
+                        })
                     });
                     // A file that is damaged has been named above.
                     report.damage.extend(whole.err().filter(|_| report.damage.is_empty()));
@@ -364,7 +386,7 @@ impl Model {
 
     /// Gives the learner away, with its classifier if there is one and everything compared with its checksums, and what
     /// the model consists of. [`Model::store`] takes both back.
-    pub fn into_parts(mut self) -> Result<(LoRanPac, Manifest), Error> {
+    pub fn into_parts(mut self) -> Result<(Box<dyn Editable>, Manifest), Error> {
         if self.manifest.weights.is_some() {
             self.prepared()?;
         }
@@ -376,7 +398,12 @@ impl Model {
     /// Writes a learner that lives in memory: into a new folder, or as the next version of the model that `manifest` tells
     /// of, if that is what is there; only what has changed since is written then. Anything else is replaced if `overwrite`
     /// says so, as its next version. Afterwards `manifest` tells of what is there.
-    pub fn store(folder: &Path, manifest: &mut Manifest, learner: &mut LoRanPac, overwrite: bool) -> Result<(), Error> {
+    pub fn store(
+        folder: &Path,
+        manifest: &mut Manifest,
+        learner: &mut dyn Editable,
+        overwrite: bool,
+    ) -> Result<(), Error> {
         let is_new = !folder.join(MANIFEST).exists();
         let mut model = match () {
             _ if is_new => {
@@ -393,8 +420,13 @@ impl Model {
         let base = if is_ours && !is_new && !overwrite {
             manifest.clone()
         } else if is_new || overwrite {
-            learner.statistics_mut().track_changes();
-            learner.statistics_mut().note_all();
+            match learner.form() {
+                Form::Explicit(learner) => {
+                    learner.statistics_mut().track_changes();
+                    learner.statistics_mut().note_all();
+                }
+                Form::Infinite(learner) => learner.set_written(0),
+            }
             Manifest { version: there.version, keep: there.keep.max(manifest.keep), ..manifest.emptied() }
         } else {
             let reason =
@@ -422,11 +454,22 @@ impl Model {
     }
 
     /// Writes a copy of a learner into a new folder, which it then knows nothing of.
-    pub fn store_copy(folder: &Path, manifest: &Manifest, learner: &mut LoRanPac) -> Result<(), Error> {
-        let changes = learner.statistics_mut().swap_changes(None);
-        let outcome = Model::store(folder, &mut manifest.emptied(), learner, false);
-        learner.statistics_mut().swap_changes(changes);
-        outcome
+    pub fn store_copy(folder: &Path, manifest: &Manifest, learner: &mut dyn Editable) -> Result<(), Error> {
+        let mut copy = manifest.emptied();
+        match learner.form() {
+            Form::Explicit(learner) => {
+                let changes = learner.statistics_mut().swap_changes(None);
+                let outcome = Model::store(folder, &mut copy, learner, false);
+                learner.statistics_mut().swap_changes(changes);
+                outcome
+            }
+            Form::Infinite(learner) => {
+                let written = learner.written();
+                let outcome = Model::store(folder, &mut copy, learner, false);
+                learner.set_written(written);
+                outcome
+            }
+        }
     }
 }
 

@@ -52,6 +52,16 @@ impl Element for f64 {
     const DTYPE: Dtype = Dtype::F64;
 }
 
+impl Element for half::f16 {
+    const NAME: &'static str = "F16";
+    const DTYPE: Dtype = Dtype::F16;
+}
+
+impl Element for u32 {
+    const NAME: &'static str = "U32";
+    const DTYPE: Dtype = Dtype::U32;
+}
+
 /// A tensor to be written: its numbers in C order, in runs that lie anywhere.
 pub struct Tensor<'a> {
     name: String,

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use common::*;
-use loranpac::{Features, Learner};
+use loranpac::Features;
 use loranpac_store::disk::{Disk, Output, RealDisk};
 use loranpac_store::{Error, Model, Settings};
 use tempfile::TempDir;

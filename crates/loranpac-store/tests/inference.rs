@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use exports::{learned, model, mutate, samples, scores};
 use faer::Mat;
-use loranpac::lift::LIFTS;
+use loranpac::lift::{LIFTS, Rows};
 use loranpac::{Features, Label, Learner};
 use loranpac_store::{Error, Inference, LiftRecord, Precision};
 use tempfile::TempDir;
@@ -20,7 +20,7 @@ fn saved(model: &Inference, precision: Precision) -> (TempDir, PathBuf) {
 
 #[test]
 fn single_precision_comes_back_to_the_last_bit() {
-    for lift in LIFTS {
+    for lift in LIFTS.iter().filter(|lift| lift.projection != Rows::Infinite) {
         let model = model(lift.name, 24, 301);
         let (_folder, path) = saved(&model, Precision::F32);
         let back = Inference::load(&path).unwrap();
@@ -40,7 +40,7 @@ fn scores_are_those_of_the_learner_to_the_last_bit() {
 /// Measured: 8.2e-4 (sigmoid-random) to 1.5e-3 (rvfl) of the sample's largest score, the worst of 400 samples.
 #[test]
 fn half_precision_scores_are_within_two_thousandths_of_the_largest() {
-    for lift in LIFTS {
+    for lift in LIFTS.iter().filter(|lift| lift.projection != Rows::Infinite) {
         let model = model(lift.name, 24, 301);
         let (_folder, path) = saved(&model, Precision::F16);
         let back = Inference::load(&path).unwrap();

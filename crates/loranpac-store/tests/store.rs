@@ -213,11 +213,84 @@ fn names_can_be_exchanged_in_one_step() {
     assert_eq!(labels[..2], [b, a]);
 }
 
-/// Whether some numbers stand anywhere in the files of a model.
-fn stands_in(path: &std::path::Path, numbers: &[f32]) -> bool {
-    let wanted: Vec<u8> = numbers[..16].iter().flat_map(|v| v.to_le_bytes()).collect();
+/// Infinite width: a task writes its own samples and no more, and a model that was read is the one that was written.
+#[test]
+fn samples_that_are_kept_are_written_once() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("m.lrp");
+    let mut model = Model::create(&path, &infinite(soft().config)).unwrap();
+    let tasks = tasks(4);
+    for (t, task) in tasks.iter().enumerate() {
+        learn(&mut model, task);
+        assert_eq!(model.manifest().kept.len(), t + 1);
+        assert_eq!(model.manifest().rank(), (t + 1) * EACH);
+    }
+    let before = scores_of(model.prepared().unwrap());
+    let summary = model.learner().unwrap().summary();
+    model.commit().unwrap();
+    drop(model);
+    let mut model = Model::open_to_write(&path).unwrap();
+    assert_eq!(scores_of(model.prepared().unwrap()), before);
+    let again = model.learner().unwrap().summary();
+    assert_eq!((again.leave_one_out, again.ridge), (summary.leave_one_out, summary.ridge));
+    assert!(again.leave_one_out.is_some_and(|share| share > 0.9));
+    // A name is not a sample.
+    let label = model.manifest().classes[0].label.clone();
+    model.learner().unwrap().rename(&label, loranpac::Label::from("other")).unwrap();
+    model.commit().unwrap();
+    assert_eq!(model.manifest().kept.len(), 4);
+    // What is forgotten is gone from the files, too.
+    model.keep(0);
+    let first: Vec<f32> = tasks[0].0[..DIM].to_vec();
+    assert!(contains(&path, &first));
+    model.learner().unwrap().forget(&loranpac::Label::from("other")).unwrap();
+    model.commit().unwrap();
+    assert!(!contains(&path, &first));
+    drop(model);
+    assert!(Model::verify(&path).unwrap().damage.is_empty());
+    let mut model = Model::open(&path).unwrap();
+    assert_eq!(scores_of(model.prepared().unwrap()).len() / model.manifest().classes.len(), 5 * EACH);
+}
+
+fn contains(path: &std::path::Path, numbers: &[f32]) -> bool {
+    let wanted: Vec<u8> = numbers.iter().flat_map(|v| v.to_le_bytes()).collect();
     let mut files = fs::read_dir(path).unwrap().map(|entry| fs::read(entry.unwrap().path()).unwrap());
     files.any(|bytes| bytes.windows(wanted.len()).any(|window| window == wanted))
+}
+
+#[test]
+fn a_manifest_of_infinite_width_that_lies_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("m.lrp");
+    let config = loranpac::Config { max_rank: 40, chunk: 20, ..soft().config };
+    let mut model = Model::create(&path, &infinite(config)).unwrap();
+    tasks(4).iter().for_each(|task| learn(&mut model, task));
+    model.prepared().unwrap();
+    model.commit().unwrap();
+    drop(model);
+    let bytes = fs::read(path.join("MANIFEST")).unwrap();
+    let json = &bytes[bytes.iter().position(|b| *b == b'\n').unwrap() + 1..];
+    let value: serde_json::Value = serde_json::from_slice(json).unwrap();
+    let refused = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut value = value.clone();
+        change(&mut value);
+        fs::write(path.join("MANIFEST"), signed(&serde_json::to_vec(&value).unwrap())).unwrap();
+        Model::open(&path).and_then(|mut model| model.learner_unchecked().map(drop)).is_err()
+    };
+    assert!(!refused(&|_| ()));
+    assert!(refused(&|m| m["kept"][0]["samples"] = 7.into()));
+    assert!(refused(&|m| m["kept"] = serde_json::json!([])));
+    assert!(refused(&|m| m["gone"]["shape"] = serde_json::json!([u64::MAX, u64::MAX])));
+    assert!(refused(&|m| m["gone"] = serde_json::Value::Null));
+    assert!(refused(&|m| m["classes"][0]["count"] = 1.into()));
+    assert!(refused(&|m| m["lift"]["name"] = "relu-random".into()));
+    assert!(refused(&|m| drop(m["classes"].as_array_mut().unwrap().pop())));
+    assert!(refused(&|m| m["config"]["half"] = true.into()));
+}
+
+/// Whether some numbers stand anywhere in the files of a model.
+fn stands_in(path: &std::path::Path, numbers: &[f32]) -> bool {
+    contains(path, &numbers[..16])
 }
 
 #[test]
@@ -228,7 +301,8 @@ fn what_is_forgotten_or_taken_back_is_not_in_the_files_any_more() {
     model.keep(0);
     let tasks = tasks(3);
     tasks.iter().for_each(|task| learn(&mut model, task));
-    let sum = |model: &mut Model, class: usize| model.learner().unwrap().statistics().label_sum(class).to_vec();
+    let sum =
+        |model: &mut Model, class: usize| explicit(model.learner().unwrap()).statistics().label_sum(class).to_vec();
     let forgotten = sum(&mut model, 0);
     assert!(stands_in(&path, &forgotten));
     let label = model.manifest().classes[0].label.clone();
@@ -334,7 +408,7 @@ fn write_the_corpus() {
     let inference = loranpac_store::Inference {
         lift: tiny().lift,
         labels: model.manifest().classes.iter().map(|class| class.label.clone()).collect(),
-        weights: model.learner().unwrap().weights().unwrap().to_owned(),
+        weights: explicit(model.learner().unwrap()).weights().unwrap().to_owned(),
         temperature: Some(0.1),
     };
     for (name, precision) in [("single", loranpac_store::Precision::F32), ("half", loranpac_store::Precision::F16)] {

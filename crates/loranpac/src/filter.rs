@@ -13,6 +13,7 @@ use faer::{Mat, Scale};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::gram::Gram;
 use crate::linalg::squared_norm;
 use crate::scalar::Scalar;
 use crate::statistics::Statistics;
@@ -43,6 +44,8 @@ pub enum Ridge {
     Fixed(f64),
     /// The eigenvalue at which the hard filter would cut.
     Eigenvalue(Truncation),
+    /// The best of six decades around the geometric mean, by leave-one-out accuracy: infinite width only.
+    LeaveOneOut,
 }
 
 impl Default for Filter {
@@ -64,7 +67,7 @@ impl Filter {
                 truncation.validate()?;
                 0.0
             }
-            Filter::Soft(Ridge::GeometricMean) => 0.0,
+            Filter::Soft(Ridge::GeometricMean | Ridge::LeaveOneOut) => 0.0,
         };
         if ridge >= 0.0 && ridge.is_finite() {
             return Ok(self);
@@ -96,6 +99,9 @@ pub struct Facts {
     pub train_mse: f64,
     /// ... and at most this: `train_mse + lost |W|^2 / M`.
     pub train_mse_upper: f64,
+    /// The share of samples that a classifier without them would get right, where the samples are at hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leave_one_out: Option<f64>,
 }
 
 /// The spectrum of S in a few numbers.
@@ -135,7 +141,10 @@ pub fn solve<T: Scalar>(stats: &mut Statistics<T>, filter: Filter, max_rank: usi
     let mut x = if literal { stats.project_label_sums() } else { stats.cross().clone() };
     let (samples, labelled) = (stats.samples() as f64, stats.labelled());
     let mut facts = match filter {
-        Filter::Hard { truncation, ridge } => hard(stats, &mut x, truncation, ridge, max_rank)?,
+        Filter::Hard { truncation, ridge } => {
+            let selection = Selection::new(stats, truncation, max_rank);
+            hard(stats.gram(), &mut x, selection, ridge, labelled, |_, energy| energy)?
+        }
         Filter::Soft(_) => {
             let ridge = soft_ridge(stats, filter, max_rank)?;
             stats.gram().solve(&mut x, ridge)?;
@@ -147,6 +156,7 @@ pub fn solve<T: Scalar>(stats: &mut Statistics<T>, filter: Filter, max_rank: usi
                 cut: 0.0,
                 train_mse: labelled - (fitted + ridge * squared_norm(x.as_ref())) / samples,
                 train_mse_upper: 0.0,
+                leave_one_out: None,
             }
         }
     };
@@ -163,32 +173,174 @@ pub fn solve<T: Scalar>(stats: &mut Statistics<T>, filter: Filter, max_rank: usi
     Ok(Solution { coefficients: x, facts })
 }
 
-/// X = N V_k (diag(mu_k) + lambda)^-1 V_k', in place of N.
-fn hard<T: Scalar>(
-    stats: &mut Statistics<T>,
+/// X = N V_k (diag(mu_k) + lambda)^-1 V_k', in place of N. `along` turns the energy of what is filtered along an eigenvector
+/// into that of N.
+fn hard(
+    gram: &mut Gram,
     x: &mut Mat<f64>,
-    truncation: Truncation,
+    selection: Selection,
     ridge: f64,
-    max_rank: usize,
+    labelled: f64,
+    along: fn(f64, f64) -> f64,
 ) -> Result<Facts, Error> {
-    let (samples, labelled) = (stats.samples(), stats.labelled());
-    let selection = Selection::new(stats, truncation, max_rank);
     let mut facts = None;
-    stats.gram().apply_function(x, |mu, energy| {
+    gram.apply_function(x, |mu, energy| {
         let k = selection.kept(mu);
         let at = |j: usize| selection.value(mu, j) + ridge;
-        let fitted: f64 = (0..k).map(|j| energy[j] * (at(j) + ridge) / (at(j) * at(j))).sum();
+        let fitted: f64 = (0..k).map(|j| along(mu[j], energy[j]) * (at(j) + ridge) / (at(j) * at(j))).sum();
         facts = Some(Facts {
             kept: k,
             ridge,
             spectrum: Spectrum::of(mu, k).map(|s| Spectrum { smallest_kept: selection.value(mu, k - 1), ..s }),
             cut: mu.get(k).copied().filter(|value| *value > rounding(mu)).unwrap_or(0.0),
-            train_mse: labelled - fitted / samples as f64,
+            train_mse: labelled - fitted / selection.samples as f64,
             train_mse_upper: 0.0,
+            leave_one_out: None,
         });
         (0..mu.len()).map(|j| if j < k { 1.0 / at(j) } else { 0.0 }).collect()
     })?;
     facts.ok_or(Error::Eigen { rank: x.ncols() })
+}
+
+/// The same problem seen from the samples: a kernel matrix `K = H'H` instead of `S`, and the labels Y instead of N.
+///
+/// ```text
+/// hard   A = Y V_k (diag(mu_k) + lambda I)^-1 V_k'      soft   A = Y (K + lambda I)^-1      W = A H'
+/// ```
+///
+/// K has the eigenvalues of S, and `b_j = mu_j |Y v_j|^2`.
+pub(crate) struct Dual<'a> {
+    /// K.
+    pub kernel: &'a mut Gram,
+    /// Y, c x n.
+    pub labels: &'a Mat<f64>,
+    /// The class of each sample, where K has a row for every sample: they are left out one by one then.
+    pub classes: Option<&'a [usize]>,
+    /// M; K may have fewer rows.
+    pub samples: usize,
+    /// `|Y|^2 / M` of all samples.
+    pub labelled: f64,
+    /// r_max.
+    pub max_rank: usize,
+}
+
+impl Dual<'_> {
+    /// Forms A, and what is known about it.
+    pub(crate) fn solve(&mut self, filter: Filter) -> Result<Solution, Error> {
+        let mut x = self.labels.clone();
+        let samples = self.samples as f64;
+        let mut facts = match filter {
+            Filter::Hard { truncation, ridge } => {
+                let selection = self.selection(truncation);
+                hard(self.kernel, &mut x, selection, ridge, self.labelled, |mu, energy| mu.max(0.0) * energy)?
+            }
+            Filter::Soft(ridge) => {
+                let ridge = self.ridge(ridge)?;
+                self.kernel.solve(&mut x, ridge)?;
+                let unfitted = squared_norm(self.labels.as_ref()) - ridge * ridge * squared_norm(x.as_ref());
+                Facts {
+                    kept: x.ncols(),
+                    ridge,
+                    spectrum: None,
+                    cut: 0.0,
+                    train_mse: self.labelled - unfitted / samples,
+                    train_mse_upper: 0.0,
+                    leave_one_out: self.left_out(&x)?,
+                }
+            }
+        };
+        facts.train_mse = facts.train_mse.max(0.0);
+        facts.train_mse_upper = facts.train_mse;
+        Ok(Solution { coefficients: x, facts })
+    }
+
+    /// The share of a sample's energy outside the directions that the classifier uses, given its kernel with the others.
+    pub(crate) fn novelty(
+        &mut self,
+        filter: Filter,
+        ridge: f64,
+        known: Mat<f64>,
+        energies: &[f64],
+    ) -> Result<Vec<f64>, Error> {
+        let mut inside = known.clone();
+        match filter {
+            Filter::Hard { truncation, .. } => {
+                let selection = self.selection(truncation);
+                self.kernel.apply_function(&mut inside, |mu, _| {
+                    let k = selection.kept(mu);
+                    (0..mu.len()).map(|j| if j < k { 1.0 / selection.value(mu, j) } else { 0.0 }).collect()
+                })?;
+            }
+            Filter::Soft(_) => self.kernel.solve(&mut inside, ridge)?,
+        }
+        Ok(outside(&known, &inside, energies))
+    }
+
+    fn selection(&self, truncation: Truncation) -> Selection {
+        let (samples, max_rank) = (self.samples, self.max_rank);
+        Selection { truncation, width: usize::MAX, samples, max_rank, keep_null: false }
+    }
+
+    /// lambda of the soft filter, never below the rounding of K.
+    fn ridge(&mut self, ridge: Ridge) -> Result<f64, Error> {
+        let floor = self.kernel.rounding_floor().max(f64::MIN_POSITIVE);
+        let ridge = match ridge {
+            Ridge::Fixed(ridge) => ridge,
+            Ridge::Eigenvalue(truncation) => {
+                let selection = self.selection(truncation);
+                let mu = self.kernel.eigenvalues()?;
+                selection.kept(&mu).checked_sub(1).map_or(floor, |last| mu[last])
+            }
+            Ridge::GeometricMean => self.kernel.geometric_mean()?.unwrap_or(floor),
+            Ridge::LeaveOneOut => return self.best_ridge(floor),
+        };
+        Ok(ridge.max(floor))
+    }
+
+    /// The ridge with the best leave-one-out accuracy among decades around the geometric mean, and then among half
+    /// decades around the best. The one closest to the geometric mean wins among equals.
+    fn best_ridge(&mut self, floor: f64) -> Result<f64, Error> {
+        let middle = self.kernel.geometric_mean()?.unwrap_or(floor).max(floor);
+        let at = |half_decades: i32| (middle * 10f64.powf(f64::from(half_decades) / 2.0)).max(floor);
+        let mut tried: Vec<(i32, f64)> = Vec::new();
+        let attempt = |dual: &mut Self, place: i32, tried: &mut Vec<(i32, f64)>| -> Result<(), Error> {
+            let mut x = dual.labels.clone();
+            dual.kernel.solve(&mut x, at(place))?;
+            tried.push((place, dual.left_out(&x)?.unwrap_or(0.0)));
+            Ok(())
+        };
+        let best = |tried: &[(i32, f64)]| {
+            let order = |a: &&(i32, f64), b: &&(i32, f64)| a.1.total_cmp(&b.1).then(b.0.abs().cmp(&a.0.abs()));
+            tried.iter().max_by(order).map_or(0, |(place, _)| *place)
+        };
+        for place in [0, 2, -2, 4, -4, 6, -6] {
+            attempt(self, place, &mut tried)?;
+        }
+        let decade = best(&tried);
+        for place in [decade - 1, decade + 1] {
+            attempt(self, place, &mut tried)?;
+        }
+        Ok(at(best(&tried)))
+    }
+
+    /// Leave-one-out accuracy of the soft filter for `x = Y (K + lambda I)^-1`, whose factor is still there: without sample
+    /// i, the scores of sample i are `y_i - x_i / (K + lambda I)^-1_ii`, for the same lambda.
+    fn left_out(&mut self, x: &Mat<f64>) -> Result<Option<f64>, Error> {
+        let Some(classes) = self.classes else { return Ok(None) };
+        let diagonal = self.kernel.inverse_diagonal();
+        let scores = left_out_scores(self.labels, x, &diagonal);
+        let right = classes.iter().enumerate().filter(|(i, class)| {
+            let best =
+                (0..scores.nrows()).fold(0, |best, c| if scores[(c, *i)] > scores[(best, *i)] { c } else { best });
+            best == **class
+        });
+        Ok(Some(right.count() as f64 / classes.len() as f64))
+    }
+}
+
+/// The scores of each sample by the classifier that is formed without it, c x n.
+pub(crate) fn left_out_scores(labels: &Mat<f64>, x: &Mat<f64>, diagonal: &[f64]) -> Mat<f64> {
+    Mat::from_fn(x.nrows(), x.ncols(), |c, i| labels[(c, i)] - x[(c, i)] / diagonal[i])
 }
 
 /// Eigenvalues of at most this are rounding of the matrix whose spectrum, in descending order, this is.
@@ -277,9 +429,14 @@ pub fn novelty<T: Scalar>(
             inside = &projected - inside * ridge;
         }
     }
+    Ok(outside(&projected, &inside, squared_norms))
+}
+
+/// `1 - p_i' f_i / |h_i|^2` for the rows of two matrices.
+fn outside(projected: &Mat<f64>, inside: &Mat<f64>, squared_norms: &[f64]) -> Vec<f64> {
     let share = |(i, &squared): (usize, &f64)| {
         let energy: f64 = (0..projected.ncols()).map(|j| projected[(i, j)] * inside[(i, j)]).sum();
         if squared > 0.0 { (1.0 - energy / squared).clamp(0.0, 1.0) } else { 0.0 }
     };
-    Ok(squared_norms.iter().enumerate().map(share).collect())
+    squared_norms.iter().enumerate().map(share).collect()
 }

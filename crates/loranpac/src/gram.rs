@@ -14,7 +14,7 @@ use faer::{Accum, Mat, MatMut, MatRef, Side};
 use rayon::prelude::*;
 
 use crate::error::Error;
-use crate::linalg::{cholesky_lower, mirror_upper, par};
+use crate::linalg::{cholesky_lower, cholesky_of_independent, mirror_upper, par};
 use crate::shifted::Shifted;
 use crate::tridiagonal;
 
@@ -86,6 +86,16 @@ impl Gram {
         self.save_diagonal();
     }
 
+    /// Takes in `p` more rows and columns: `fill` writes the new columns, (r + p) x p, of which the upper triangle counts.
+    pub(crate) fn append(&mut self, p: usize, fill: impl FnOnce(MatMut<'_, f64>)) {
+        let r = self.rank();
+        self.reserve(r + p);
+        self.diagonal.resize(r + p, 0.0);
+        fill(self.view_mut().subcols_mut(r, p));
+        let stride = self.stride;
+        (r..r + p).for_each(|i| self.diagonal[i] = self.store[i * stride + i]);
+    }
+
     /// Room for `p` more directions, of which nothing is known yet.
     pub fn extend(&mut self, p: usize) {
         self.grow(Mat::zeros(self.rank(), 0).as_ref(), Mat::zeros(p, 0).as_ref());
@@ -132,6 +142,20 @@ impl Gram {
             rest = after;
         }
         Some(gram)
+    }
+
+    /// The rows and columns in `places`.
+    pub(crate) fn select(&self, places: &[usize]) -> Gram {
+        let s = self.view();
+        let mut gram = Gram::zeros(places.len());
+        gram.view_mut().par_col_iter_mut().enumerate().for_each(|(j, mut column)| {
+            for i in 0..j {
+                let (a, b) = (places[i].min(places[j]), places[i].max(places[j]));
+                column[i] = s[(a, b)];
+            }
+        });
+        gram.diagonal = places.iter().map(|place| self.diagonal[*place]).collect();
+        gram
     }
 
     /// Replaces S by a diagonal matrix.
@@ -247,6 +271,65 @@ impl Gram {
         self.factorise(floor)?;
         let l = self.view();
         Ok((0..self.rank()).map(|i| 2.0 * l[(i, i)].ln()).sum())
+    }
+
+    /// The diagonal of `(S + ridge I)^-1`, for the ridge that was last solved with, whose factor is still there.
+    pub(crate) fn inverse_diagonal(&mut self) -> Vec<f64> {
+        const BLOCK: usize = 128;
+        let (l, n) = (self.view(), self.rank());
+        let mut diagonal = Vec::with_capacity(n);
+        for first in (0..n).step_by(BLOCK) {
+            // Columns of L^-1: zero above their own rows.
+            let rest = n - first;
+            let mut columns = Mat::<f64>::identity(rest, BLOCK.min(rest));
+            let l = l.submatrix(first, first, rest, rest);
+            solve_lower_triangular_in_place(l, columns.as_mut(), par());
+            diagonal.extend(columns.col_iter().map(|column| column.squared_norm_l2()));
+        }
+        diagonal
+    }
+
+    /// The geometric mean of the eigenvalues that are more than rounding; None if there are none. Directions count as
+    /// rounding by what a row adds to the span of the others, relative to its own length.
+    pub(crate) fn geometric_mean(&mut self) -> Result<Option<f64>, Error> {
+        let n = self.rank();
+        let lengths: Vec<f64> = self.diagonal.iter().map(|v| v.max(0.0).sqrt()).collect();
+        self.load_correlations(&lengths);
+        let independent = cholesky_of_independent(self.view_mut(), n as f64 * f64::EPSILON, par());
+        let (rows, others): (Vec<usize>, Vec<usize>) = (0..n).partition(|i| independent[*i]);
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let l = self.view();
+        let mut sum: f64 = rows.iter().map(|&i| 2.0 * (l[(i, i)] * lengths[i]).ln()).sum();
+        if !others.is_empty() {
+            // With T the rows that are independent and C T the others, the product of the eigenvalues that are not zero is
+            // det(T'T + T'C'C T) = det(T)^2 det(I + C C').
+            // Columns of L that belong to the others are those of I: what is zero there stays zero.
+            let place = |j: usize, i: usize| if independent[j] && j < others[i] { l[(others[i], j)] } else { 0.0 };
+            let mut c = Mat::from_fn(n, others.len(), place);
+            solve_upper_triangular_in_place(l.transpose(), c.as_mut(), par());
+            let c =
+                Mat::from_fn(rows.len(), others.len(), |j, i| c[(rows[j], i)] * lengths[others[i]] / lengths[rows[j]]);
+            let mut square = if c.nrows() < c.ncols() { &c * c.transpose() } else { c.transpose() * &c };
+            (0..square.nrows()).for_each(|i| square[(i, i)] += 1.0);
+            if !cholesky_lower(square.as_mut(), par()) {
+                return Err(Error::NotPositiveDefinite { rank: n, ridge: 0.0 });
+            }
+            sum += (0..square.nrows()).map(|i| 2.0 * square[(i, i)].ln()).sum::<f64>();
+        }
+        Ok(Some((sum / rows.len() as f64).exp()))
+    }
+
+    /// Writes S, divided by the lengths of its rows, into the lower triangle. Rows of length 0 become 0.
+    fn load_correlations(&mut self, lengths: &[f64]) {
+        self.load_lower(1.0, 0.0);
+        let inverse: Vec<f64> = lengths.iter().map(|length| if *length > 0.0 { 1.0 / length } else { 0.0 }).collect();
+        let n = self.rank();
+        self.view_mut().par_col_iter_mut().enumerate().for_each(|(j, column)| {
+            let below = column.subrows_mut(j, n - j);
+            below.iter_mut().zip(&inverse[j..]).for_each(|(value, scale)| *value *= scale * inverse[j]);
+        });
     }
 
     /// `B <- B (S + ridge I)^-1` by a Cholesky factorisation.

@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::Error;
+
 /// What a user calls a class: a number or a text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -78,6 +80,31 @@ impl LabelTable {
         self.index.insert(label.clone(), index);
         self.labels[index] = label;
         true
+    }
+
+    /// The index of a label that must be known.
+    pub(crate) fn find(&self, label: &Label) -> Result<usize, Error> {
+        self.get(label).ok_or_else(|| Error::UnknownClass { label: label.to_string(), classes: self.len() })
+    }
+
+    /// The index of a class that can be removed: a model needs at least one.
+    pub(crate) fn removable(&self, label: &Label) -> Result<usize, Error> {
+        let class = self.find(label)?;
+        if self.len() == 1 {
+            let reason = "it is the only class, and a model needs at least one";
+            return Err(Error::Setting { name: "class", value: label.to_string(), reason: reason.to_owned() });
+        }
+        Ok(class)
+    }
+
+    /// Gives a class a name that must be free, and tells its index.
+    pub(crate) fn renamed(&mut self, from: &Label, to: Label) -> Result<usize, Error> {
+        let class = self.find(from)?;
+        if self.rename(class, to.clone()) {
+            return Ok(class);
+        }
+        let reason = "another class has it; relabel moves samples into that class";
+        Err(Error::Setting { name: "label", value: to.to_string(), reason: reason.to_owned() })
     }
 
     /// All labels by index.

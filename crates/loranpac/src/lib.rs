@@ -50,7 +50,9 @@ pub use features::Features;
 pub use filter::{Filter, Ridge};
 pub use gram::{Eigen, Gram};
 pub use label::{Label, LabelTable};
-pub use learner::{Config, Learner, LoRanPac, Schedule, Scores, SimpleCil, StreamSizes, Summary};
+pub use learner::{
+    Config, Editable, Form, Gone, Infinite, Kept, Learner, LoRanPac, Schedule, Scores, SimpleCil, StreamSizes, Summary,
+};
 pub use scalar::Scalar;
 pub use statistics::{Changes, Cut, DEFAULT_DROP, Factor, Losses, State, Statistics, Step};
 pub use truncation::Truncation;

@@ -1,7 +1,7 @@
 //! The few dense kernels that the basis and the Gram matrix share, on top of faer.
 
 use faer::dyn_stack::{MemBuffer, MemStack};
-use faer::linalg::cholesky::llt;
+use faer::linalg::cholesky::{llt, llt_pivoting};
 use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{BlockStructure, matmul as matmul_triangular};
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
@@ -64,26 +64,95 @@ pub(crate) fn add_product_lower(c: MatMut<'_, f64>, a: MatRef<'_, f64>, alpha: f
 ///
 /// Right-looking in blocks; faer's own factorisation uses the upper triangle as scratch, and ours holds S there.
 pub(crate) fn cholesky_lower(a: MatMut<'_, f64>, par: Par) -> bool {
+    cholesky_by_blocks(a, par, |block| llt_in_place(block).map(|_| Vec::new()))
+}
+
+/// The same for a semidefinite matrix with a diagonal of ones: rows that add no more than `tolerance` to the span of those
+/// before them have a column of zeros in L, but for a one on the diagonal. Tells which rows are independent.
+pub(crate) fn cholesky_of_independent(a: MatMut<'_, f64>, tolerance: f64, par: Par) -> Vec<bool> {
+    let mut independent = vec![true; a.nrows()];
+    let mut first = 0;
+    cholesky_by_blocks(a, par, |mut block| {
+        let before = block.to_owned();
+        let mut dependent = Vec::new();
+        if !llt_in_place(block.rb_mut()).is_some_and(|smallest| smallest > tolerance) {
+            block.copy_from(&before);
+            dependent = cholesky_column_by_column(block.rb_mut(), tolerance);
+        }
+        dependent.iter().for_each(|j| independent[first + j] = false);
+        first += block.nrows();
+        Some(dependent)
+    });
+    independent
+}
+
+/// Cholesky as in a textbook, for small blocks; returns the columns that add nothing.
+fn cholesky_column_by_column(mut a: MatMut<'_, f64>, tolerance: f64) -> Vec<usize> {
+    let n = a.nrows();
+    let mut dependent = Vec::new();
+    for j in 0..n {
+        let pivot = a[(j, j)];
+        if pivot > tolerance {
+            let root = pivot.sqrt();
+            (j + 1..n).for_each(|i| a[(i, j)] /= root);
+            a[(j, j)] = root;
+        } else {
+            dependent.push(j);
+            (j + 1..n).for_each(|i| a[(i, j)] = 0.0);
+            a[(j, j)] = 1.0;
+        }
+        for k in j + 1..n {
+            let factor = a[(k, j)];
+            (k..n).for_each(|i| a[(i, k)] -= factor * a[(i, j)]);
+        }
+    }
+    dependent
+}
+
+/// `A = L L'` of a small block in place; the smallest squared pivot, or None if A is not positive definite.
+fn llt_in_place(mut a: MatMut<'_, f64>) -> Option<f64> {
+    let needed = llt::factor::cholesky_in_place_scratch::<f64>(a.nrows(), Par::Seq, Default::default());
+    let mut scratch = MemBuffer::new(needed);
+    let stack = MemStack::new(&mut scratch);
+    llt::factor::cholesky_in_place(a.rb_mut(), Default::default(), Par::Seq, stack, Default::default()).ok()?;
+    Some((0..a.nrows()).map(|i| a[(i, i)] * a[(i, i)]).fold(f64::INFINITY, f64::min))
+}
+
+/// A Cholesky factorisation whose diagonal blocks somebody else factorises, and tells which of their columns add nothing;
+/// false if that fails.
+fn cholesky_by_blocks(
+    a: MatMut<'_, f64>,
+    par: Par,
+    mut factorise: impl FnMut(MatMut<'_, f64>) -> Option<Vec<usize>>,
+) -> bool {
     const BLOCK: usize = 192;
     let mut rest = a;
-    let mut scratch = MemBuffer::new(llt::factor::cholesky_in_place_scratch::<f64>(BLOCK, par, Default::default()));
     while rest.nrows() > 0 {
         let b = BLOCK.min(rest.nrows());
         let (mut a11, _, mut a21, mut a22) = rest.split_at_mut(b, b);
         let mut l11 = a11.rb().to_owned();
-        let stack = MemStack::new(&mut scratch);
-        if llt::factor::cholesky_in_place(l11.as_mut(), Default::default(), Par::Seq, stack, Default::default())
-            .is_err()
-        {
-            return false;
-        }
+        let Some(dependent) = factorise(l11.as_mut()) else { return false };
         a11.copy_from_triangular_lower(&l11);
         // A21 <- A21 L11^-T, then A22 <- A22 - A21 A21'
         solve_lower_triangular_in_place(l11.as_ref(), a21.rb_mut().transpose_mut(), par);
+        dependent.into_iter().for_each(|j| a21.rb_mut().col_mut(j).fill(0.0));
         add_product_lower(a22.rb_mut(), a21.rb(), -1.0, par);
         rest = a22;
     }
     true
+}
+
+/// `P A P' = L L'` in place (lower triangle), taking the row with the largest residual next, until what is left is rounding of
+/// the largest. Returns the rank, which is the number of columns of L, and the rows in the order in which they came.
+pub(crate) fn pivoted_cholesky(a: MatMut<'_, f64>) -> Option<(usize, Vec<usize>)> {
+    let n = a.nrows();
+    let (mut order, mut inverse) = (vec![0usize; n], vec![0usize; n]);
+    let mut scratch =
+        MemBuffer::new(llt_pivoting::factor::cholesky_in_place_scratch::<usize, f64>(n, par(), Default::default()));
+    let stack = MemStack::new(&mut scratch);
+    let factor = llt_pivoting::factor::cholesky_in_place(a, &mut order, &mut inverse, par(), stack, Default::default());
+    let rank = factor.ok()?.0.rank;
+    Some((rank, order))
 }
 
 /// Copies the strict upper triangle, transposed and scaled, into the strict lower one.

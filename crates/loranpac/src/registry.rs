@@ -48,6 +48,8 @@ pub struct Method {
     pub cuts: bool,
     /// Settings it knows: (name, meaning).
     pub settings: &'static [(&'static str, &'static str)],
+    /// Whether it can do without lifted features, by the kernel of infinitely many. It keeps samples then.
+    pub infinite: bool,
     /// What it cannot promise, and why. The conformance tests check everything else.
     pub exempt: &'static [(Promise, &'static str)],
     /// Makes a learner. It holds nothing of size E until it has learned something.
@@ -153,6 +155,15 @@ impl Method {
     pub fn build(&self, options: &MethodOptions) -> Result<Box<dyn Learner>, Error> {
         let settings = Settings { method: self, given: &options.settings };
         settings.check()?;
+        if options.lift.is_infinite() && !self.infinite {
+            let able = METHODS.iter().filter(|method| method.infinite).map(|method| method.name);
+            let reason = format!(
+                "{} needs lifted features; {} can do without",
+                self.name,
+                able.collect::<Vec<_>>().join(" and ")
+            );
+            return Err(Error::setting("width", "infinite", reason));
+        }
         (self.build)(options, &settings)
     }
 }

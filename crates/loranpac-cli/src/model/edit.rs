@@ -87,13 +87,23 @@ pub fn forget(args: ForgetArgs) -> Result<()> {
         model.learner()?.forget(&label)?;
         finish(&mut model)?;
         let model_name = shown(&args.model);
-        println!(
-            "{label} is gone from {model_name}: no sample will be called that, and the sum of its {count} samples is deleted.\n\
+        let summary = model.learner()?.summary();
+        match summary.certificate.filter(|_| model.manifest().is_infinite()).map(|certificate| certificate.capped) {
+            Some(0) => println!(
+                "{label} is gone from {model_name}, with its {count} samples: the model is what it would be without them."
+            ),
+            Some(_) => println!(
+                "{label} is gone from {model_name}, with those of its {count} samples that were kept. What others have left \
+                 that the cap had removed before still shapes the feature statistics; learning anew leaves nothing."
+            ),
+            None => println!(
+                "{label} is gone from {model_name}: no sample will be called that, and the sum of its {count} samples is deleted.\n\
              What remains: its samples still shape the feature statistics (the basis and the Gram matrix). If that is too much:\n\
              - loranpac unlearn {model_name} FILE takes samples back exactly (before the class is forgotten), if you still \
              have them;\n\
              - learning anew without them leaves nothing."
-        );
+            ),
+        }
         if !model.history().is_empty() {
             println!(
                 "An earlier version is kept, and still has the class: loranpac rollback {model_name} --drop deletes it."

@@ -59,10 +59,10 @@ struct Scored {
     strange: BTreeMap<Label, usize>,
 }
 
-fn score(classifier: &Classifier, file: &Path, samples: &Samples) -> Result<Scored> {
-    let inference = &classifier.inference;
-    let mut reader = samples.open_labelled(file, Half::Test, inference.lift.dim)?;
-    let index: BTreeMap<&Label, usize> = inference.labels.iter().enumerate().map(|(i, label)| (label, i)).collect();
+fn score(classifier: &mut Classifier, file: &Path, samples: &Samples) -> Result<Scored> {
+    let mut reader = samples.open_labelled(file, Half::Test, classifier.dim)?;
+    let labels = classifier.labels.clone();
+    let index: BTreeMap<&Label, usize> = labels.iter().enumerate().map(|(i, label)| (label, i)).collect();
     let mut scored = Scored { samples: Vec::new(), strange: BTreeMap::new() };
     while let Some(batch) = reader.next(ROWS)? {
         let scores = classifier.scores(&batch.x)?;
@@ -84,9 +84,8 @@ pub fn main(args: Args) -> Result<()> {
 }
 
 fn eval(args: &Args) -> Result<()> {
-    let (classifier, _) = Classifier::open(&args.model)?;
-    let inference = &classifier.inference;
-    let Scored { samples, strange } = score(&classifier, &args.file, &args.samples)?;
+    let mut classifier = Classifier::open(&args.model)?;
+    let Scored { samples, strange } = score(&mut classifier, &args.file, &args.samples)?;
     let mut classes: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
     let mut confused: BTreeMap<(usize, usize), usize> = BTreeMap::new();
     let (mut right, mut near) = (0, 0);
@@ -104,7 +103,7 @@ fn eval(args: &Args) -> Result<()> {
         }
     }
     let percent = |part: usize, whole: usize| 100.0 * part as f64 / whole as f64;
-    let temperature = inference.temperature.unwrap_or(UNCALIBRATED);
+    let temperature = classifier.temperature.unwrap_or(UNCALIBRATED);
     let loss = negative_log_likelihood(samples.iter().map(|(s, c)| (s.as_slice(), *c)), temperature);
     let calibration = calibration_error(&samples, temperature);
     let mean = classes.values().map(|(right, all)| percent(*right, *all)).sum::<f64>() / classes.len() as f64;
@@ -112,12 +111,12 @@ fn eval(args: &Args) -> Result<()> {
     worst.sort_by(|a, b| percent(a.1, a.2).total_cmp(&percent(b.1, b.2)).then(a.0.cmp(&b.0)));
     let mut pairs: Vec<((usize, usize), usize)> = confused.into_iter().collect();
     pairs.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
-    let label = |class: usize| &inference.labels[class];
+    let label = |class: usize| &classifier.labels[class];
     let value = json!({
         "model": shown(&args.model), "samples": samples.len(), "accuracy": percent(right, samples.len()),
         "mean_class_accuracy": mean, "top": args.top, "top_accuracy": percent(near, samples.len()),
         "unknown_labels": strange.iter().map(|(label, count)| json!({ "label": label, "samples": count })).collect::<Vec<_>>(),
-        "calibrated": inference.temperature.is_some(), "negative_log_likelihood": loss, "calibration_error": calibration,
+        "calibrated": classifier.temperature.is_some(), "negative_log_likelihood": loss, "calibration_error": calibration,
         "classes": worst.iter().map(|(c, r, n)| json!({ "label": label(*c), "right": r, "samples": n })).collect::<Vec<_>>(),
         "confusions": pairs.iter().map(|((c, b), n)| json!({ "label": label(*c), "taken_for": label(*b), "samples": n }))
             .collect::<Vec<_>>(),
@@ -130,7 +129,7 @@ fn eval(args: &Args) -> Result<()> {
         percent(near, samples.len()),
         args.top
     );
-    let stated = if inference.temperature.is_some() { "calibrated" } else { "uncalibrated" };
+    let stated = if classifier.temperature.is_some() { "calibrated" } else { "uncalibrated" };
     words += &format!("probabilities ({stated}): log loss {loss:.3}, expected calibration error {calibration:.3}\n");
     if !strange.is_empty() {
         let (labels, count) = (strange.len(), strange.values().sum::<usize>());
@@ -167,15 +166,13 @@ fn calibration_error(samples: &[(Vec<f32>, usize)], temperature: f64) -> f64 {
 
 pub fn calibrate(args: CalibrateArgs) -> Result<()> {
     on_threads(args.threads, || {
-        let mut model = Model::open_to_write(&args.model)?;
-        let inference = super::inference(&mut model)?;
-        let map = inference.lift.build(true)?;
-        let classifier = Classifier { inference, map };
-        let Scored { samples, strange } = score(&classifier, &args.file, &args.samples)?;
+        let mut classifier = Classifier::of(Model::open_to_write(&args.model)?)?;
+        let Scored { samples, strange } = score(&mut classifier, &args.file, &args.samples)?;
         let temperature = fit(&samples);
         let loss = |t: f64| negative_log_likelihood(samples.iter().map(|(s, c)| (s.as_slice(), *c)), t);
-        let before = classifier.inference.temperature.unwrap_or(temperature::UNCALIBRATED);
+        let before = classifier.temperature.unwrap_or(temperature::UNCALIBRATED);
         let errors = [before, temperature].map(|t| (loss(t), calibration_error(&samples, t)));
+        let Some(model) = &mut classifier.model else { bail!("{} is not a model", shown(&args.model)) };
         model.calibrate(temperature, samples.len());
         model.commit()?;
         let value = json!({

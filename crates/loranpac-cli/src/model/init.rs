@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::{ArgGroup, ValueEnum};
-use loranpac::{Config, Filter, Ridge, Schedule, Truncation, lift};
+use loranpac::{Config, Editable, Filter, Ridge, Schedule, Truncation, lift};
 use loranpac_eval::samples::{Half, Reader};
+use loranpac_eval::spec::Width;
 use loranpac_store::{LiftRecord, Model, Settings};
 
 use super::{Samples, new_folder, shown};
@@ -29,9 +30,9 @@ pub struct Args {
     /// What the encoder is called; samples that are said to come from another are noticed
     #[arg(long, value_name = "NAME")]
     encoder: Option<String>,
-    /// Width of the lifted features, E
-    #[arg(long, default_value_t = 10_000, value_name = "E")]
-    width: usize,
+    /// Width of the lifted features, or `infinite`: exact by their kernel, but the model keeps the samples
+    #[arg(long, default_value = "10000", value_name = "E")]
+    width: Width,
     /// Feature map
     #[arg(long, default_value = "relu-random", value_name = "NAME")]
     lift: String,
@@ -53,13 +54,16 @@ pub struct Args {
     /// The same with a number of directions
     #[arg(long, value_name = "K")]
     rank: Option<usize>,
-    /// The ridge itself
+    /// The ridge itself; `loo` (infinite width): the best of six decades by leave-one-out accuracy
     #[arg(long, value_name = "L", allow_negative_numbers = true)]
-    ridge: Option<f64>,
+    ridge: Option<RidgeArg>,
+    /// Infinite width: keep samples in half precision
+    #[arg(long)]
+    half: bool,
     /// Hard: cut when the classifier is formed, or after every task as in the paper
     #[arg(long, value_enum, default_value = "late")]
     schedule: ScheduleArg,
-    /// Keep at most R directions
+    /// Keep at most R directions; at infinite width, at most R samples
     #[arg(long, default_value_t = Config::default().max_rank, value_name = "R")]
     max_rank: usize,
     /// Earlier versions to keep, for rollback
@@ -73,6 +77,24 @@ pub struct Args {
 enum FilterArg {
     Soft,
     Hard,
+}
+
+/// A ridge that was given.
+#[derive(Clone, Copy)]
+enum RidgeArg {
+    LeaveOneOut,
+    Number(f64),
+}
+
+impl std::str::FromStr for RidgeArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "loo" => Ok(RidgeArg::LeaveOneOut),
+            _ => text.parse().map(RidgeArg::Number).map_err(|_| "a number or the word loo is expected".to_owned()),
+        }
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -95,25 +117,45 @@ pub fn main(args: Args) -> Result<()> {
         _ => None,
     };
     let filter = match (args.filter, truncation, args.ridge) {
+        (FilterArg::Hard, _, Some(RidgeArg::LeaveOneOut)) => {
+            bail!("--ridge loo goes with --filter soft: leaving samples out is exact there")
+        }
         (FilterArg::Hard, truncation, ridge) => {
-            Filter::Hard { truncation: truncation.unwrap_or_default(), ridge: ridge.unwrap_or(0.0) }
+            let ridge = if let Some(RidgeArg::Number(ridge)) = ridge { ridge } else { 0.0 };
+            Filter::Hard { truncation: truncation.unwrap_or_default(), ridge }
         }
         (FilterArg::Soft, Some(truncation), _) => Filter::Soft(Ridge::Eigenvalue(truncation)),
-        (FilterArg::Soft, None, Some(ridge)) => Filter::Soft(Ridge::Fixed(ridge)),
+        (FilterArg::Soft, None, Some(RidgeArg::LeaveOneOut)) => Filter::Soft(Ridge::LeaveOneOut),
+        (FilterArg::Soft, None, Some(RidgeArg::Number(ridge))) => Filter::Soft(Ridge::Fixed(ridge)),
         (FilterArg::Soft, None, None) => Filter::Soft(Ridge::GeometricMean),
     };
     let schedule = match args.schedule {
         ScheduleArg::Late => Schedule::Late,
         ScheduleArg::Paper => Schedule::Paper,
     };
-    let mut lift = LiftRecord { name: args.lift, dim, width: args.width, seed: args.lift_seed, gamma: args.gamma };
-    // Some maps choose their own width.
-    lift.width = lift.build(false)?.width();
-    let config = Config { filter, max_rank: args.max_rank, schedule, ..Config::default() };
+    if args.width == Width::Infinite && args.lift != lift::LIFTS[0].name {
+        bail!("--width infinite does not go with --lift {}: it is the limit of {}", args.lift, lift::LIFTS[0].name);
+    }
+    let lift = match args.width {
+        Width::Finite(width) => LiftRecord::new(&args.lift, dim, width, args.lift_seed, args.gamma)?,
+        Width::Infinite => LiftRecord::infinite(dim),
+    };
+    let config = Config { filter, max_rank: args.max_rank, schedule, half: args.half, ..Config::default() };
+    // What does not go together shows before there is a folder.
+    <dyn Editable>::new(lift.build(false)?, config)?;
     let settings = Settings { lift, config, keep: args.keep, encoder: args.encoder };
     let model = Model::create(&folder, &settings)?;
     let lift = &model.manifest().lift;
-    println!("{}: {} features, lifted to {} by {}", shown(&folder), lift.dim, lift.width, lift.name);
+    match args.width {
+        Width::Finite(_) => {
+            println!("{}: {} features, lifted to {} by {}", shown(&folder), lift.dim, lift.width, lift.name);
+        }
+        Width::Infinite => println!(
+            "{}: {} features, infinite width; the model will keep the samples that it learns",
+            shown(&folder),
+            lift.dim
+        ),
+    }
     println!("Next: loranpac learn {} FILE...", shown(&folder));
     Ok(())
 }

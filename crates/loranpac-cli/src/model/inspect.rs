@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use loranpac::memory::human_bytes;
-use loranpac::{Filter, Learner, Ridge};
+use loranpac::{Filter, Ridge};
 use loranpac_store::Model;
 use loranpac_store::manifest::Manifest;
 use serde_json::json;
@@ -62,6 +62,9 @@ fn inspect(args: &Args) -> Result<()> {
         "spectrum": spectrum,
     });
     let mut words = describe(&manifest, args, bytes, &history);
+    if let Some(share) = summary.and_then(|summary| summary.leave_one_out) {
+        words += &format!("\nleave-one-out accuracy {:.2}% (each sample scored without itself)\n", 100.0 * share);
+    }
     if let Some(verdict) = &verdict {
         words += &format!("\n{}\n", verdict.line);
         verdict.warnings.iter().for_each(|warning| words += &format!("warning: {warning}\n"));
@@ -80,6 +83,7 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
         Filter::Hard { truncation, ridge } if ridge > 0.0 => format!("hard, {truncation:?}, ridge {ridge}"),
         Filter::Hard { truncation, .. } => format!("hard, {truncation:?}"),
         Filter::Soft(Ridge::GeometricMean) => "soft, ridge = geometric mean of the spectrum".to_owned(),
+        Filter::Soft(Ridge::LeaveOneOut) => "soft, ridge by leave-one-out accuracy".to_owned(),
         Filter::Soft(ridge) => format!("soft, {ridge:?}"),
     };
     let kept = history.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
@@ -88,21 +92,25 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
     let calibrated = calibration.as_ref().map_or("no temperature fitted".to_owned(), |c| {
         format!("temperature {:.4}, fitted on {} samples at version {}", c.temperature, c.samples, c.version)
     });
+    let (lifted, parts) = match manifest.is_infinite() {
+        true => {
+            ("infinite width, by the arc-cosine kernel: SAMPLES ARE KEPT (not exemplar-free)".to_owned(), "samples")
+        }
+        false => (format!("{} to {} features, seed {}", lift.name, lift.width, lift.seed), "directions"),
+    };
+    let kept_parts = if manifest.is_infinite() { "samples kept" } else { "directions" };
     let mut text = format!(
         "{}, version {}{kept}, {} in {} files\n\
          encoder   {encoder}, {} features\n\
-         lift      {} to {} features, seed {}\n\
-         filter    {filter}, {:?} schedule, at most {} directions\n\
-         knows     {} samples of {} classes in {} tasks, {} directions\n\
+         lift      {lifted}\n\
+         filter    {filter}, {:?} schedule, at most {} {parts}\n\
+         knows     {} samples of {} classes in {} tasks, {} {kept_parts}\n\
          scores    {calibrated}\n",
         shown(&args.model),
         manifest.version,
         human_bytes(bytes as usize),
         manifest.files.len(),
         lift.dim,
-        lift.name,
-        lift.width,
-        lift.seed,
         config.schedule,
         config.max_rank,
         manifest.samples,

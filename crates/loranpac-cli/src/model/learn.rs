@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use loranpac::memory::human_bytes;
-use loranpac::{Features, Label, Learner, Schedule, StreamSizes};
+use loranpac::{Features, Label, Schedule, StreamSizes};
 use loranpac_eval::samples::{Half, Reader};
 use loranpac_eval::system;
 use loranpac_store::{Encoder, Model, TaskDigest};
@@ -224,8 +224,9 @@ fn check_memory(
     let needed = model.learner()?.peak_bytes(&sizes).saturating_sub(4 * width * rank);
     match system::available_memory().map(|bytes| bytes as usize) {
         Some(available) if needed > available => bail!(
-            "learning {name} at width {width} needs about {}, but {} are available; nothing of it was learned. \
+            "learning {name} at {} needs about {}, but {} are available; nothing of it was learned. \
              A model of a smaller --width, or with a --max-rank, needs less (loranpac init)",
+            if width == 0 { "infinite width".to_owned() } else { format!("width {width}") },
             human_bytes(needed),
             human_bytes(available)
         ),

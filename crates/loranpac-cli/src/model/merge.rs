@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use loranpac::Learner;
 use loranpac_store::{Manifest, Merged, Model, Part};
 use serde_json::json;
 
@@ -57,7 +56,7 @@ fn merge(args: &Args) -> Result<()> {
     if !args.defer {
         learner.prepare()?;
     }
-    Model::store(&folder, &mut manifest, &mut learner, false)?;
+    Model::store(&folder, &mut manifest, &mut *learner, false)?;
     let value = json!({
         "model": shown(&folder), "samples": manifest.samples, "classes": manifest.classes.len(),
         "basis_rank": manifest.rank(), "merged": args.models.iter().map(|path| shown(path)).collect::<Vec<_>>(),

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use loranpac::lift::FeatureMap;
-use loranpac::{Features, Label};
+use loranpac::{Features, Form, Label};
 use loranpac_eval::samples::{Half, Options, Reader};
 use loranpac_store::{Inference, Model};
 
@@ -83,25 +83,54 @@ pub fn on_threads<T: Send>(asked: Option<usize>, work: impl FnOnce() -> Result<T
 
 /// What predicts: a model's classifier, or an inference file.
 pub struct Classifier {
-    pub inference: Inference,
-    pub map: std::sync::Arc<dyn FeatureMap>,
+    /// The classes.
+    pub labels: Vec<Label>,
+    /// What turns scores into probabilities.
+    pub temperature: Option<f64>,
+    /// Features per sample.
+    pub dim: usize,
+    /// W and its lift; the model itself has the scores of infinite width.
+    linear: Option<(Inference, std::sync::Arc<dyn FeatureMap>)>,
+    /// The model, if it is one.
+    pub model: Option<Model>,
 }
 
 impl Classifier {
     /// Opens a model, or a file that `export` has written. A classifier that has not been formed yet is formed.
-    pub fn open(path: &Path) -> Result<(Classifier, Option<Model>)> {
-        let (inference, model) = if path.is_dir() || path.extension().is_some_and(|e| e == "lrp") {
-            let mut model = Model::open(path)?;
-            (inference(&mut model)?, Some(model))
-        } else {
-            (Inference::load(path)?, None)
-        };
+    pub fn open(path: &Path) -> Result<Classifier> {
+        if path.is_dir() || path.extension().is_some_and(|e| e == "lrp") {
+            return Classifier::of(Model::open(path)?);
+        }
+        let inference = Inference::load(path)?;
+        let (labels, temperature, dim) = (inference.labels.clone(), inference.temperature, inference.lift.dim);
         let map = inference.lift.build(true)?;
-        Ok((Classifier { inference, map }, model))
+        Ok(Classifier { labels, temperature, dim, linear: Some((inference, map)), model: None })
     }
 
-    pub fn scores(&self, x: &[f32]) -> Result<loranpac::Scores> {
-        Ok(self.inference.scores(&*self.map, Features::new(x, self.inference.lift.dim)?)?)
+    /// The classifier of a model.
+    pub fn of(mut model: Model) -> Result<Classifier> {
+        let linear = match model.manifest().is_infinite() {
+            true => None,
+            false => Some(inference(&mut model)?),
+        };
+        let linear = linear.map(|inference| inference.lift.build(true).map(|map| (inference, map))).transpose()?;
+        let manifest = model.manifest();
+        Ok(Classifier {
+            labels: manifest.classes.iter().map(|class| class.label.clone()).collect(),
+            temperature: manifest.calibration.as_ref().map(|calibration| calibration.temperature),
+            dim: manifest.lift.dim,
+            linear,
+            model: Some(model),
+        })
+    }
+
+    pub fn scores(&mut self, x: &[f32]) -> Result<loranpac::Scores> {
+        let x = Features::new(x, self.dim)?;
+        match (&self.linear, &mut self.model) {
+            (Some((inference, map)), _) => Ok(inference.scores(&**map, x)?),
+            (None, Some(model)) => Ok(model.prepared()?.scores(x)?),
+            (None, None) => bail!("there is nothing to predict with"),
+        }
     }
 }
 
@@ -109,7 +138,14 @@ impl Classifier {
 pub fn inference(model: &mut Model) -> Result<Inference> {
     let weights = match model.weights()? {
         Some(weights) => weights,
-        None => model.learner()?.weights()?.to_owned(),
+        None => match model.learner()?.form() {
+            Form::Explicit(learner) => learner.weights()?.to_owned(),
+            Form::Infinite(_) => bail!(
+                "{} is of infinite width: its scores need its samples, and there is no classifier to write down; predict \
+                 with the model itself, or learn a model of finite --width",
+                shown(model.folder())
+            ),
+        },
     };
     let manifest = model.manifest();
     Ok(Inference {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use loranpac::{Features, Label, Learner};
+use loranpac::{Features, Label};
 use loranpac_eval::samples::Half;
 use loranpac_store::temperature::{self, probabilities};
 use serde_json::json;
@@ -69,18 +69,17 @@ fn predict(args: &Args) -> Result<()> {
     if args.top == 0 {
         bail!("--top 0 leaves nothing to say");
     }
-    let (classifier, mut model) = Classifier::open(&args.model)?;
-    let inference = &classifier.inference;
+    let mut classifier = Classifier::open(&args.model)?;
     let half = if args.test { Half::Test } else { Half::Train };
-    let mut reader = args.samples.open(&args.file, half, inference.lift.dim)?;
+    let mut reader = args.samples.open(&args.file, half, classifier.dim)?;
     let wants_novelty = args.novelty || args.reject.is_some();
-    if wants_novelty && model.is_none() {
+    if wants_novelty && classifier.model.is_none() {
         bail!("{} has no basis to tell what is new; give the model itself", shown(&args.model));
     }
-    if args.probabilities && inference.temperature.is_none() {
+    if args.probabilities && classifier.temperature.is_none() {
         eprintln!("note: probabilities are uncalibrated; `loranpac calibrate` fits a temperature on held-out samples");
     }
-    if let (true, Some(model)) = (args.probabilities, &model) {
+    if let (true, Some(model)) = (args.probabilities, &classifier.model) {
         warn_stale_temperature(model);
     }
     let same =
@@ -98,19 +97,18 @@ fn predict(args: &Args) -> Result<()> {
     };
     let mut out = BufWriter::new(&mut out);
     let outcome = (|| -> Result<()> {
-        let labels: Vec<String> = inference.labels.iter().map(|label| label.to_string()).collect();
+        let labels: Vec<String> = classifier.labels.iter().map(|label| label.to_string()).collect();
         let top = args.top.min(labels.len());
         if args.to == To::Csv {
             writeln!(out, "{}", header(args, top, &labels).join(","))?;
         }
         let mut arrays = Arrays::default();
-        let temperature = inference.temperature.unwrap_or(temperature::UNCALIBRATED);
+        let temperature = classifier.temperature.unwrap_or(temperature::UNCALIBRATED);
         while let Some(batch) = reader.next(ROWS)? {
             let scores = classifier.scores(&batch.x)?;
-            let novelty = match &mut model {
-                Some(model) if wants_novelty => {
-                    model.learner()?.novelty(Features::new(&batch.x, inference.lift.dim)?)?
-                }
+            let x = Features::new(&batch.x, classifier.dim)?;
+            let novelty = match &mut classifier.model {
+                Some(model) if wants_novelty => model.prepared()?.novelty(x)?,
                 _ => None,
             };
             for (i, (row, best)) in scores.rows().zip(scores.top_k(top)).enumerate() {
@@ -166,21 +164,20 @@ impl Answer<'_> {
     }
 
     fn json(&self, args: &Args, classifier: &Classifier) -> serde_json::Value {
-        let inference = &classifier.inference;
         let best = self.best.iter().map(|(class, score)| {
-            let mut entry = json!({ "label": inference.labels[*class], "score": score });
+            let mut entry = json!({ "label": classifier.labels[*class], "score": score });
             if let Some(shares) = &self.shares {
                 entry["probability"] = json!(shares[*class]);
             }
             entry
         });
-        let label = (!self.rejected).then(|| &inference.labels[self.best[0].0]);
+        let label = (!self.rejected).then(|| &classifier.labels[self.best[0].0]);
         let mut value = json!({ "row": self.number, "label": label, "best": best.collect::<Vec<_>>() });
         if let Some(novelty) = self.novelty {
             (value["novelty"], value["rejected"]) = (json!(novelty), json!(self.rejected));
         }
         if self.shares.is_some() {
-            value["calibrated"] = json!(inference.temperature.is_some());
+            value["calibrated"] = json!(classifier.temperature.is_some());
         }
         if args.scores {
             value["scores"] = json!(self.row);
@@ -203,7 +200,7 @@ struct Arrays {
 impl Arrays {
     fn add(&mut self, answer: &Answer<'_>, args: &Args, classifier: &Classifier) {
         let (class, score) = answer.best[0];
-        self.labels.push(classifier.inference.labels[class].clone());
+        self.labels.push(classifier.labels[class].clone());
         self.score.push(score.into());
         self.probability.extend(answer.shares.as_ref().map(|shares| shares[class]));
         self.novelty.extend(answer.novelty);
@@ -214,7 +211,7 @@ impl Arrays {
     }
 
     fn write(self, path: &Path, classifier: &Classifier) -> Result<()> {
-        let labels = &classifier.inference.labels;
+        let labels = &classifier.labels;
         let mut columns = vec![("label", Column::Labels(self.labels)), ("score", Column::Float(self.score))];
         let extra = [("probability", self.probability), ("novelty", self.novelty), ("rejected", self.rejected)];
         let extra = extra.into_iter().filter(|(_, values)| !values.is_empty());

@@ -130,6 +130,7 @@ impl Axis {
                 Scenario::Domain => Place::text("domains"),
                 Scenario::Joint => Place::text("joint"),
             },
+            Axis::Width if spec.is_infinite() => Place::text("E = infinite"),
             Axis::Width if spec.width == 0 => Place::text("-"),
             Axis::Width => Place::number(spec.width as f64, format!("E = {}", thousands(spec.width))),
             Axis::Truncate => match spec.truncation {

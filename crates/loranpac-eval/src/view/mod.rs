@@ -35,12 +35,12 @@ fn known(axis: &Axis, specs: &[Spec], title: &str) -> Result<(), String> {
     }
 }
 
-/// Runs that share a place on all axes are averaged, so they may differ in nothing but the seed.
+/// Runs that share a place on all axes are averaged, so they may differ in nothing but the seeds, of classes and of projections.
 fn check_groups<'a>(axes: &[Axis], specs: impl Iterator<Item = &'a Spec>, title: &str) -> Result<(), String> {
     let mut groups: Vec<(Vec<String>, Spec)> = Vec::new();
     for spec in specs {
         let places = axes.iter().map(|axis| axis.place_of(spec).text).collect::<Vec<_>>();
-        let seedless = Spec { seed: 0, ..spec.clone() };
+        let seedless = Spec { seed: 0, lift_seed: 0, ..spec.clone() };
         match groups.iter().find(|(known, _)| *known == places) {
             None => groups.push((places, seedless)),
             Some((_, first)) if *first == seedless => {}

@@ -5,7 +5,7 @@ mod random;
 
 use std::path::Path;
 
-use loranpac::{Config, Features, Filter, Label, Learner, LoRanPac, Ridge, Schedule, Truncation};
+use loranpac::{Config, Editable, Features, Filter, Form, Label, Learner, LoRanPac, Ridge, Schedule, Truncation};
 use loranpac_store::{LiftRecord, Model, Settings};
 
 pub use random::Random;
@@ -62,7 +62,15 @@ pub fn every_kind() -> Vec<Settings> {
         settings(500, late),
         settings(500, Config { schedule: Schedule::Paper, ..late }),
         settings(500, Config { max_rank: 60, chunk: 20, ..late }),
+        infinite(soft().config),
+        infinite(Config { half: true, ..late }),
+        infinite(Config { max_rank: 60, chunk: 20, ..soft().config }),
     ]
+}
+
+/// Of infinite width.
+pub fn infinite(config: Config) -> Settings {
+    Settings { lift: LiftRecord::infinite(DIM), ..settings(1, config) }
 }
 
 /// Learns a task and commits it.
@@ -72,7 +80,7 @@ pub fn learn(model: &mut Model, (x, y): &Task) {
     model.commit().unwrap();
 }
 
-pub fn scores_of(learner: &mut LoRanPac) -> Vec<f32> {
+pub fn scores_of(learner: &mut dyn Learner) -> Vec<f32> {
     let x: Vec<f32> = tasks(5).into_iter().flat_map(|(x, _)| x).collect();
     let scores = learner.scores(Features::new(&x, DIM).unwrap()).unwrap();
     scores.rows().flatten().copied().collect()
@@ -82,10 +90,33 @@ pub fn scores(path: &Path) -> Vec<f32> {
     scores_of(Model::open(path).unwrap().learner().unwrap())
 }
 
-pub fn basis(learner: &mut LoRanPac) -> Vec<f32> {
-    learner.statistics().basis().columns(0).flatten().copied().collect()
+/// The learner on features that are written down.
+pub fn explicit(learner: &mut dyn Editable) -> &mut LoRanPac {
+    learner.form().explicit().unwrap()
 }
 
-pub fn gram(learner: &mut LoRanPac) -> Vec<f64> {
-    learner.statistics_mut().gram().to_packed()
+/// Q, or the samples that are kept.
+pub fn basis(learner: &mut dyn Editable) -> Vec<f32> {
+    match learner.form() {
+        Form::Explicit(learner) => learner.statistics().basis().columns(0).flatten().copied().collect(),
+        Form::Infinite(learner) => learner.kept().samples.clone(),
+    }
+}
+
+/// S, or what samples have left that are gone.
+pub fn gram(learner: &mut dyn Editable) -> Vec<f64> {
+    match learner.form() {
+        Form::Explicit(learner) => learner.statistics_mut().gram().to_packed(),
+        Form::Infinite(learner) => {
+            let gone = learner.kept().gone.iter();
+            gone.flat_map(|gone| {
+                gone.mass
+                    .col_iter()
+                    .flat_map(|column| column.iter())
+                    .chain(gone.sums.col_iter().flat_map(|column| column.iter()))
+            })
+            .copied()
+            .collect()
+        }
+    }
 }

@@ -14,7 +14,34 @@ pub use verdict::Verdict;
 
 use crate::filter::Facts;
 use crate::scalar::Scalar;
-use crate::statistics::Statistics;
+use crate::statistics::{Cut, Losses, Statistics};
+
+/// What a model knows about its past.
+pub(crate) struct Books {
+    /// M.
+    pub samples: usize,
+    /// n_max.
+    pub largest_class: usize,
+    /// What past cuts have cost.
+    pub past: Losses,
+    /// The cut after the latest task.
+    pub latest: Cut,
+    /// Whether D is semidefinite and W that of the theorems, so that their bounds hold.
+    pub semidefinite: bool,
+}
+
+impl Books {
+    pub(crate) fn of<T: Scalar>(stats: &Statistics<T>) -> Self {
+        Books {
+            samples: stats.samples(),
+            largest_class: stats.counts().iter().copied().max().unwrap_or(0),
+            past: stats.losses(),
+            latest: stats.latest_cut(),
+            // With null directions kept, the classifier is formed from rounded products: it is not the W of the theorems.
+            semidefinite: !stats.keeps_null_directions(),
+        }
+    }
+}
 
 /// What truncation has cost so far, in the paper's terms. What needs the spectrum is known for the hard filter only.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -67,14 +94,18 @@ pub struct Certificate {
 impl Certificate {
     /// Puts the books of past cuts, the latest task's own cut, and the facts of the current classifier together.
     pub fn new<T: Scalar>(stats: &Statistics<T>, facts: Facts) -> Self {
-        let (past, latest) = (stats.losses(), stats.latest_cut());
+        Certificate::from_books(&Books::of(stats), facts)
+    }
+
+    pub(crate) fn from_books(books: &Books, facts: Facts) -> Self {
+        let Books { past, latest, .. } = *books;
         let before = past.lost + past.dropped;
         // The paper schedule has cut already; the late schedule cuts when the classifier is formed.
         let largest_cut = latest.largest.max(facts.cut);
         let mut certificate = Certificate {
-            samples: stats.samples(),
+            samples: books.samples,
             kept: facts.kept,
-            largest_class: stats.counts().iter().copied().max().unwrap_or(0),
+            largest_class: books.largest_class,
             lost: past.lost,
             dropped: past.dropped,
             cuts: past.cuts,
@@ -93,13 +124,13 @@ impl Certificate {
         certificate.loss_share = Some(past.lost / spectrum.smallest_kept);
         // What cuts removed is semidefinite: mu_k of H H' is not below that of B B', and mu_{k+1} is above it by `lost` at
         // most. What was dropped may move either in either direction.
-        certificate.gap = Some((spectrum.smallest_kept - largest_cut - past.lost - 2.0 * past.dropped).max(0.0));
+        let above = if books.semidefinite { past.lost } else { 2.0 * past.lost };
+        certificate.gap = Some((spectrum.smallest_kept - largest_cut - above - 2.0 * past.dropped).max(0.0));
         certificate.condition = Some((spectrum.largest + facts.ridge) / (spectrum.smallest_kept + facts.ridge));
         certificate.condition_before = Some(spectrum.largest / smallest);
         certificate.effective_rank = Some((spectrum.sum + latest.sum) / spectrum.largest);
         certificate.effective_rank_kept = Some((spectrum.sum_from_kept + latest.sum) / spectrum.smallest_kept);
-        // With null directions kept, the classifier is formed from rounded products: it is not the W of the theorems.
-        if facts.ridge == 0.0 && !stats.keeps_null_directions() {
+        if facts.ridge == 0.0 && books.semidefinite {
             certificate.bounds = certificate.bounds();
         }
         certificate

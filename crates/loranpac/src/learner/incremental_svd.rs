@@ -205,6 +205,7 @@ pub(crate) const WITHOUT_REORTHOGONALISATION: Method = Method {
     cuts: false,
     settings: &[],
     exempt: UNSTABLE,
+    infinite: false,
     build: |options, _| Ok(Box::new(IncrementalSvd::new(options.lift.clone(), false, options.max_rank.max(1)))),
 };
 

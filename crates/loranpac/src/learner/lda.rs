@@ -235,6 +235,7 @@ pub(crate) const SLDA: Method = Method {
     cuts: false,
     settings: SETTINGS,
     exempt: &[],
+    infinite: false,
     build,
 };
 

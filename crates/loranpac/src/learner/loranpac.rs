@@ -7,7 +7,7 @@ use faer::{Mat, MatRef};
 use serde::{Deserialize, Serialize};
 
 use super::lifted::{CHUNK, Lifted, bytes_of, indices};
-use super::{Learner, Scores, StreamSizes, Summary, check_task};
+use super::{Editable, Form, Infinite, Learner, Scores, StreamSizes, Summary, check_task};
 use crate::certificate::Certificate;
 use crate::error::Error;
 use crate::features::Features;
@@ -45,6 +45,9 @@ pub struct Config {
     pub drop: f64,
     /// The most samples that are lifted and absorbed at a time; larger tasks are divided evenly.
     pub chunk: usize,
+    /// Whether samples are kept in half precision, where they are kept: at infinite width.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub half: bool,
 }
 
 impl Default for Config {
@@ -55,6 +58,7 @@ impl Default for Config {
             schedule: Schedule::default(),
             drop: DEFAULT_DROP,
             chunk: CHUNK,
+            half: false,
         }
     }
 }
@@ -99,18 +103,18 @@ impl LoRanPac {
     /// A model that knows nothing yet.
     pub fn new(lift: Arc<dyn FeatureMap>, config: Config) -> Result<Self, Error> {
         let config = config.validate()?;
+        if config.half {
+            return Err(Error::setting("samples", "f16", "only --width infinite keeps samples"));
+        }
+        if config.filter == Filter::Soft(Ridge::LeaveOneOut) {
+            return Err(Error::setting(
+                "ridge",
+                "loo",
+                "leaving samples out needs samples: only --width infinite keeps them",
+            ));
+        }
         let stats = Statistics::new(lift.width(), config.drop);
         Ok(LoRanPac { lifted: Lifted::new(lift), config, table: LabelTable::default(), stats, classifier: None })
-    }
-
-    /// The settings.
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-
-    /// The feature map.
-    pub fn feature_map(&self) -> Arc<dyn FeatureMap> {
-        self.lifted.lift.clone()
     }
 
     /// The sufficient statistics.
@@ -149,16 +153,6 @@ impl LoRanPac {
         &mut self.stats
     }
 
-    /// What forming the current classifier showed.
-    pub fn facts(&mut self) -> Result<Facts, Error> {
-        Ok(self.classifier()?.facts)
-    }
-
-    /// Whether the classifier has been formed since the model last changed.
-    pub fn is_prepared(&self) -> bool {
-        self.classifier.is_some()
-    }
-
     /// Takes a classifier that was formed before and written down (W transposed, E x c); false if it does not fit.
     pub fn set_classifier(&mut self, weights: Mat<f32>, facts: Facts) -> bool {
         let fits = (weights.nrows(), weights.ncols()) == (self.lifted.width(), self.table.len());
@@ -181,70 +175,6 @@ impl LoRanPac {
             Schedule::Late => self.compress(),
             Schedule::Paper => self.cut(),
         }
-    }
-
-    /// Removes a class from prediction. What its samples added to the Gram matrix stays.
-    pub fn forget(&mut self, label: &Label) -> Result<(), Error> {
-        let class = self.class(label)?;
-        if self.table.len() == 1 {
-            let reason = "it is the only class, and a model needs at least one";
-            return Err(Error::Setting { name: "class", value: label.to_string(), reason: reason.to_owned() });
-        }
-        self.classifier = None;
-        self.stats.forget(class);
-        self.table.remove(class);
-        Ok(())
-    }
-
-    /// Gives a class another name.
-    pub fn rename(&mut self, from: &Label, to: Label) -> Result<(), Error> {
-        let class = self.class(from)?;
-        if !self.table.rename(class, to.clone()) {
-            return Err(Error::Setting {
-                name: "label",
-                value: to.to_string(),
-                reason: "another class has it; relabel moves samples into that class".to_owned(),
-            });
-        }
-        self.stats.note_class(class);
-        Ok(())
-    }
-
-    /// Moves samples that were learned under `from` to other labels. Exact; the spectrum does not change.
-    pub fn relabel(&mut self, x: Features<'_>, from: &[Label], to: &[Label]) -> Result<(), Error> {
-        check_task(x, from, self.lifted.lift.dim())?;
-        check_task(x, to, self.lifted.lift.dim())?;
-        let old = from.iter().map(|label| self.class(label)).collect::<Result<Vec<_>, _>>()?;
-        let mut table = self.table.clone();
-        let new = indices(&mut table, to);
-        let outcome = self.stats.relabel(self.lifted.lift(x), &old, &new);
-        self.lifted.wipe(0);
-        outcome?;
-        self.table = table;
-        self.classifier = None;
-        self.remove_empty_classes();
-        Ok(())
-    }
-
-    /// Takes samples back that were learned under these labels, as if they had never been seen, to rounding.
-    pub fn unlearn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
-        check_task(x, labels, self.lifted.lift.dim())?;
-        let classes = labels.iter().map(|label| self.class(label)).collect::<Result<Vec<_>, _>>()?;
-        if x.len() >= self.stats.counts().iter().sum() {
-            let reason = "nothing would be left; start a new model instead";
-            return Err(Error::setting("samples", x.len(), reason));
-        }
-        let outcome = self.stats.unlearn(self.lifted.lift(x), &classes);
-        self.lifted.wipe(0);
-        outcome?;
-        self.classifier = None;
-        self.remove_empty_classes();
-        Ok(())
-    }
-
-    fn class(&self, label: &Label) -> Result<usize, Error> {
-        let unknown = || Error::UnknownClass { label: label.to_string(), classes: self.table.len() };
-        self.table.get(label).ok_or_else(unknown)
     }
 
     fn remove_empty_classes(&mut self) {
@@ -348,7 +278,7 @@ impl Learner for LoRanPac {
         &self.table
     }
 
-    fn as_loranpac(&mut self) -> Option<&mut LoRanPac> {
+    fn as_editable(&mut self) -> Option<&mut dyn Editable> {
         Some(self)
     }
 
@@ -376,7 +306,7 @@ impl Learner for LoRanPac {
     }
 
     fn peak_bytes(&self, stream: &StreamSizes) -> usize {
-        let Config { filter, max_rank, schedule, chunk, drop } = self.config;
+        let Config { filter, max_rank, schedule, chunk, drop, .. } = self.config;
         let paper = schedule == Schedule::Paper;
         let width = self.lifted.width();
         let most = stream.samples.min(width);
@@ -394,7 +324,82 @@ impl Learner for LoRanPac {
     }
 }
 
+impl Editable for LoRanPac {
+    fn config(&self) -> &Config {
+        &self.config
+    }
+
+    fn feature_map(&self) -> Arc<dyn FeatureMap> {
+        self.lifted.lift.clone()
+    }
+
+    fn counts(&self) -> &[usize] {
+        self.stats.counts()
+    }
+
+    fn facts(&mut self) -> Result<Facts, Error> {
+        Ok(self.classifier()?.facts)
+    }
+
+    fn is_prepared(&self) -> bool {
+        self.classifier.is_some()
+    }
+
+    fn forget(&mut self, label: &Label) -> Result<(), Error> {
+        let class = self.table.removable(label)?;
+        self.classifier = None;
+        self.stats.forget(class);
+        self.table.remove(class);
+        Ok(())
+    }
+
+    fn rename(&mut self, from: &Label, to: Label) -> Result<(), Error> {
+        let class = self.table.renamed(from, to)?;
+        self.stats.note_class(class);
+        Ok(())
+    }
+
+    fn relabel(&mut self, x: Features<'_>, from: &[Label], to: &[Label]) -> Result<(), Error> {
+        check_task(x, from, self.lifted.lift.dim())?;
+        check_task(x, to, self.lifted.lift.dim())?;
+        let old = from.iter().map(|label| self.table.find(label)).collect::<Result<Vec<_>, _>>()?;
+        let mut table = self.table.clone();
+        let new = indices(&mut table, to);
+        let outcome = self.stats.relabel(self.lifted.lift(x), &old, &new);
+        self.lifted.wipe(0);
+        outcome?;
+        self.table = table;
+        self.classifier = None;
+        self.remove_empty_classes();
+        Ok(())
+    }
+
+    fn unlearn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
+        check_task(x, labels, self.lifted.lift.dim())?;
+        let classes = labels.iter().map(|label| self.table.find(label)).collect::<Result<Vec<_>, _>>()?;
+        if x.len() >= self.stats.counts().iter().sum() {
+            let reason = "nothing would be left; start a new model instead";
+            return Err(Error::setting("samples", x.len(), reason));
+        }
+        let outcome = self.stats.unlearn(self.lifted.lift(x), &classes);
+        self.lifted.wipe(0);
+        outcome?;
+        self.classifier = None;
+        self.remove_empty_classes();
+        Ok(())
+    }
+
+    fn form(&mut self) -> Form<'_> {
+        Form::Explicit(self)
+    }
+}
+
 const RIDGE: (&str, &str) = ("ridge", "lambda, added to the eigenvalues");
+const RIDGE_OR_LOO: (&str, &str) = (
+    "ridge",
+    "lambda, added to the eigenvalues; loo (infinite width): the best of six decades by leave-one-out accuracy",
+);
+const SAMPLES: (&str, &str) = ("samples", "f16 or f32, how samples are kept at infinite width");
 pub(super) const DROP: (&str, &str) = ("drop", "rounding units below which a residual adds no direction; 0 keeps all");
 pub(super) const CHUNK_SIZE: (&str, &str) = ("chunk", "samples absorbed at a time");
 
@@ -407,8 +412,9 @@ pub(crate) const LORANPAC: Method = Method {
     exemplar_free: true,
     truncates: true,
     cuts: true,
-    settings: &[RIDGE, DROP, CHUNK_SIZE],
+    settings: &[RIDGE, DROP, CHUNK_SIZE, SAMPLES],
     exempt: &[],
+    infinite: true,
     build: |options, settings| {
         let ridge = settings.ridge()?.unwrap_or(0.0);
         let filter = Filter::Hard { truncation: options.truncation.unwrap_or_default(), ridge };
@@ -425,11 +431,13 @@ pub(crate) const LORANPAC_SOFT: Method = Method {
     exemplar_free: true,
     truncates: true,
     cuts: false,
-    settings: &[RIDGE, DROP, CHUNK_SIZE],
+    settings: &[RIDGE_OR_LOO, DROP, CHUNK_SIZE, SAMPLES],
     exempt: &[],
+    infinite: true,
     build: |options, settings| {
-        let ridge = match (settings.ridge()?, options.truncation) {
-            (Some(ridge), _) => Ridge::Fixed(ridge),
+        let ridge = match (settings.get("ridge"), options.truncation) {
+            (Some("loo"), _) => Ridge::LeaveOneOut,
+            (Some(_), _) => Ridge::Fixed(settings.ridge()?.unwrap_or(0.0)),
             (None, Some(truncation)) => Ridge::Eigenvalue(truncation),
             (None, None) => Ridge::GeometricMean,
         };
@@ -448,6 +456,7 @@ pub(crate) const MIN_NORM: Method = Method {
     cuts: true,
     settings: &[DROP, CHUNK_SIZE],
     exempt: UNSTABLE,
+    infinite: false,
     build: |options, settings| {
         let filter = Filter::Hard { truncation: Truncation::Fraction(0.0), ridge: 0.0 };
         build(options, settings, filter, 0.0)
@@ -468,7 +477,11 @@ fn build(
     filter: Filter,
     drop: f64,
 ) -> Result<Box<dyn Learner>, Error> {
-    Ok(Box::new(LoRanPac::new(options.lift.clone(), configure(options, settings, filter, drop)?)?))
+    let config = configure(options, settings, filter, drop)?;
+    match options.lift.is_infinite() {
+        true => Ok(Box::new(Infinite::new(options.lift.clone(), config)?)),
+        false => Ok(Box::new(LoRanPac::new(options.lift.clone(), config)?)),
+    }
 }
 
 /// The same without the learner, for methods that wrap one.
@@ -484,5 +497,10 @@ pub(super) fn configure(
         schedule: options.schedule,
         drop: settings.number("drop", drop)?,
         chunk: settings.number("chunk", CHUNK)?,
+        half: match settings.get("samples") {
+            None | Some("f32") => false,
+            Some("f16") => true,
+            Some(other) => return Err(Error::setting("samples", other, "f16 or f32 is expected")),
+        },
     })
 }

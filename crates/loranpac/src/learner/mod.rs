@@ -2,6 +2,7 @@
 
 mod holdout;
 pub(crate) mod incremental_svd;
+pub(crate) mod infinite;
 pub mod lda;
 mod lifted;
 pub(crate) mod loranpac;
@@ -13,10 +14,13 @@ mod shuffle;
 pub(crate) mod simplecil;
 pub(crate) mod softmax;
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 pub use holdout::{GRID, validation_errors};
 pub use incremental_svd::IncrementalSvd;
+pub use infinite::{Gone, Infinite, Kept};
 pub use lda::Lda;
 pub use lifted::{CHUNK, linear_scores};
 pub use loranpac::{Config, LoRanPac, Schedule};
@@ -30,7 +34,9 @@ pub use softmax::Softmax;
 use crate::certificate::{Certificate, Verdict};
 use crate::error::Error;
 use crate::features::Features;
+use crate::filter::Facts;
 use crate::label::{Label, LabelTable};
+use crate::lift::FeatureMap;
 
 /// A classifier that learns task after task. Unless its method says otherwise in the registry, samples are gone when
 /// [`Learner::learn`] returns.
@@ -73,14 +79,93 @@ pub trait Learner: Send {
     /// An estimate of the bytes that it will need at its worst moment in a stream of these sizes.
     fn peak_bytes(&self, stream: &StreamSizes) -> usize;
 
-    /// The learner itself if it is LoRanPAC, which can be written down, merged and edited.
-    fn as_loranpac(&mut self) -> Option<&mut LoRanPac> {
+    /// The learner itself if it is one that can be written down, merged and edited.
+    fn as_editable(&mut self) -> Option<&mut dyn Editable> {
         None
     }
 
     /// The winning class index of each sample.
     fn predict(&mut self, x: Features<'_>) -> Result<Vec<usize>, Error> {
         Ok(self.scores(x)?.argmax())
+    }
+}
+
+/// LoRanPAC in either form: a learner that can be written down, merged and edited.
+pub trait Editable: Learner {
+    /// The settings.
+    fn config(&self) -> &Config;
+
+    /// The feature map.
+    fn feature_map(&self) -> Arc<dyn FeatureMap>;
+
+    /// Samples of each class.
+    fn counts(&self) -> &[usize];
+
+    /// What forming the current classifier showed.
+    fn facts(&mut self) -> Result<Facts, Error>;
+
+    /// Whether the classifier has been formed since the model last changed.
+    fn is_prepared(&self) -> bool;
+
+    /// Removes a class from prediction. What its samples added to the Gram matrix of explicit features stays.
+    fn forget(&mut self, label: &Label) -> Result<(), Error>;
+
+    /// Gives a class another name.
+    fn rename(&mut self, from: &Label, to: Label) -> Result<(), Error>;
+
+    /// Moves samples that were learned under `from` to other labels. Exact; the spectrum does not change.
+    fn relabel(&mut self, x: Features<'_>, from: &[Label], to: &[Label]) -> Result<(), Error>;
+
+    /// Takes samples back that were learned under these labels, as if they had never been seen, to rounding.
+    fn unlearn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error>;
+
+    /// Which of the two forms it is.
+    fn form(&mut self) -> Form<'_>;
+}
+
+impl dyn Editable + '_ {
+    /// A model that knows nothing yet, in the form that the feature map asks for.
+    pub fn new(lift: Arc<dyn FeatureMap>, config: Config) -> Result<Box<dyn Editable>, Error> {
+        match lift.is_infinite() {
+            true => Ok(Box::new(Infinite::new(lift, config)?)),
+            false => Ok(Box::new(LoRanPac::new(lift, config)?)),
+        }
+    }
+
+    /// Takes in everything that other models with the same lift have learned, as if it had been learned here. The basis is
+    /// cut once, at the end, if it has outgrown its cap. Models of the other form are left out: no two have the same lift.
+    pub fn merge<'a>(&mut self, others: impl IntoIterator<Item = &'a mut dyn Editable>) -> Result<(), Error> {
+        let others = others.into_iter().map(|other| other.form());
+        match self.form() {
+            Form::Explicit(model) => model.merge(others.filter_map(Form::explicit)),
+            Form::Infinite(model) => model.merge(others.filter_map(Form::infinite)),
+        }
+    }
+}
+
+/// The two forms of LoRanPAC.
+pub enum Form<'a> {
+    /// On features that are written down.
+    Explicit(&'a mut LoRanPac),
+    /// Of infinite width.
+    Infinite(&'a mut Infinite),
+}
+
+impl<'a> Form<'a> {
+    /// The explicit form, if it is that.
+    pub fn explicit(self) -> Option<&'a mut LoRanPac> {
+        match self {
+            Form::Explicit(model) => Some(model),
+            Form::Infinite(_) => None,
+        }
+    }
+
+    /// The infinite form, if it is that.
+    pub fn infinite(self) -> Option<&'a mut Infinite> {
+        match self {
+            Form::Explicit(_) => None,
+            Form::Infinite(model) => Some(model),
+        }
     }
 }
 
@@ -113,6 +198,9 @@ pub struct Summary {
     pub train_mse_upper: Option<f64>,
     /// The paper's quantities.
     pub certificate: Option<Certificate>,
+    /// The share of samples that the model would get right without having seen them, where it keeps samples.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leave_one_out: Option<f64>,
     /// How far a recursively updated inverse is from inverting what it should, for methods that have one.
     pub drift: Option<f64>,
 }

@@ -272,6 +272,7 @@ pub(crate) const OGD: Method = Method {
     cuts: false,
     settings: &[STEPS],
     exempt: BY_TASKS,
+    infinite: false,
     build: |options, settings| {
         let steps = settings.count("steps", DEFAULT_STEPS)?;
         Ok(Box::new(Ogd::new(options.lift.clone(), Variant::Ogd(steps))?))
@@ -289,6 +290,7 @@ pub(crate) const PCA_OGD: Method = Method {
     cuts: false,
     settings: &[STEPS],
     exempt: BY_TASKS,
+    infinite: false,
     build: |options, settings| {
         let steps = settings.count("steps", DEFAULT_STEPS)?;
         let truncation = options.truncation.unwrap_or_default();
@@ -313,5 +315,6 @@ pub(crate) const OR_FIT: Method = Method {
             "it divides by what is new in a sample: rounding, once samples outnumber the lifted features",
         ),
     ],
+    infinite: false,
     build: |options, _| Ok(Box::new(Ogd::new(options.lift.clone(), Variant::OrFit(options.max_rank.max(1)))?)),
 };

@@ -190,6 +190,7 @@ pub(crate) const RANPAC: Method = Method {
     cuts: false,
     settings: SETTINGS,
     exempt: holdout::EXEMPT,
+    infinite: false,
     build,
 };
 

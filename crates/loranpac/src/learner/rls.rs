@@ -222,6 +222,7 @@ pub(crate) const RLS: Method = Method {
             "errors of the inverse accumulate and nothing corrects them: this is what the paper finds",
         ),
     ],
+    infinite: false,
     build: |options, settings| {
         let (lift, ridge) = (options.lift.clone(), settings.ridge()?);
         Ok(match settings.number("precision", 32)? {

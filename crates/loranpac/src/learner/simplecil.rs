@@ -90,6 +90,7 @@ pub(crate) const SIMPLECIL: Method = Method {
     cuts: false,
     settings: &[],
     exempt: &[],
+    infinite: false,
     build: |options, _| Ok(Box::new(SimpleCil::new(options.lift.dim()))),
 };
 

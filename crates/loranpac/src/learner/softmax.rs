@@ -241,6 +241,7 @@ pub(crate) const LC_X: Method = Method {
     cuts: false,
     settings: SETTINGS,
     exempt: STOCHASTIC,
+    infinite: false,
     build,
 };
 

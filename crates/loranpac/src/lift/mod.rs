@@ -2,6 +2,7 @@
 //!
 //! A new map is one file with a type that implements [`FeatureMap`], and one line in [`LIFTS`].
 
+mod arc_cosine;
 mod fourier;
 mod identity;
 mod projection;
@@ -12,6 +13,8 @@ use std::sync::Arc;
 
 use faer::{MatMut, MatRef};
 
+pub use arc_cosine::ArcCosine;
+pub(crate) use arc_cosine::Polar;
 pub use fourier::Fourier;
 pub use identity::Identity;
 pub use projection::Projection;
@@ -33,6 +36,11 @@ pub trait FeatureMap: Send + Sync {
     fn lift(&self, x: MatRef<'_, f32>, h: MatMut<'_, f32>);
     /// Bytes that the map itself holds.
     fn bytes(&self) -> usize;
+    /// Whether it stands for infinitely many features, which cannot be written down: [`FeatureMap::lift`] must not be
+    /// called then. Methods that need lifted features are not made with such a map.
+    fn is_infinite(&self) -> bool {
+        false
+    }
 }
 
 /// Lifted samples, one after the other.
@@ -92,13 +100,15 @@ pub enum Rows {
     Beside,
     /// One for every two lifted features.
     Half,
+    /// Infinitely many, which nobody writes down.
+    Infinite,
 }
 
 impl Rows {
     /// Rows of P for d features and a width E.
     pub fn count(self, dim: usize, width: usize) -> usize {
         match self {
-            Rows::None => 0,
+            Rows::None | Rows::Infinite => 0,
             Rows::Width => width,
             Rows::Beside => width.saturating_sub(dim),
             Rows::Half => width.div_ceil(2),
@@ -112,7 +122,13 @@ impl Rows {
             Rows::Width => rows,
             Rows::Beside => rows + dim,
             Rows::Half => 2 * rows,
+            Rows::Infinite => usize::MAX,
         }
+    }
+
+    /// Whether there is a projection, with a width to choose and a seed.
+    pub fn is_drawn(self) -> bool {
+        !matches!(self, Rows::None | Rows::Infinite)
     }
 }
 
@@ -147,6 +163,12 @@ pub const LIFTS: &[LiftEntry] = &[
         summary: "cosines and sines of P x/|x|, for the Gaussian kernel",
         projection: Rows::Half,
         build: Fourier::build,
+    },
+    LiftEntry {
+        name: ArcCosine::NAME,
+        summary: "relu-random of infinite width (--width infinite), by its kernel; embeddings are kept",
+        projection: Rows::Infinite,
+        build: |s| Ok(Arc::new(ArcCosine::new(s.dim))),
     },
     LiftEntry {
         name: "relu",

@@ -1,0 +1,721 @@
+//! LoRanPAC of infinite width: the samples are kept, and everything is done by the arc-cosine kernel between them.
+//!
+//! With Z the samples that are kept (d x n) and `K = k(Z, Z)`, the classifier is `scores(x) = A k(Z, x)`, where A filters
+//! the spectrum of K as the explicit form filters that of S ([`crate::filter`]). Learning is appending.
+//!
+//! Beyond a cap, samples go. One that goes leaves its projection on the span of those that stay, `phi(x) ~ Phi b`, so that
+//! everything learned is summed up by
+//!
+//! ```text
+//! H H' ~ Phi M Phi',  M = I + sum over gone of b b'        Y H' ~ B Phi',  B = Y_Z + sum over gone of y b'
+//! ```
+//!
+//! (subset of regressors). With `M = G G'` this is the same problem again, with `G'KG` for K and `B G^-T` for Y.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use faer::linalg::matmul::matmul;
+use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
+use faer::{Accum, Mat};
+
+use super::lifted::{LEAST, bytes_of, indices};
+use super::{Config, Editable, Form, Learner, Schedule, Scores, StreamSizes, Summary, check_task};
+use crate::certificate::{Books, Certificate};
+use crate::error::Error;
+use crate::features::Features;
+use crate::filter::{Dual, Facts};
+use crate::gram::Gram;
+use crate::label::{Label, LabelTable};
+use crate::lift::{FeatureMap, Polar};
+use crate::linalg::{cholesky_lower, par, pivoted_cholesky};
+use crate::memory::{product, sum, with_slack};
+use crate::statistics::{Cut, Losses};
+
+/// Columns of the kernel matrix that are computed at a time.
+const COLUMNS: usize = 512;
+
+/// The learner.
+pub struct Infinite {
+    lift: Arc<dyn FeatureMap>,
+    config: Config,
+    table: LabelTable,
+    kept: Kept,
+    /// K of the first samples that are kept.
+    kernel: Gram,
+    classifier: Option<Classifier>,
+    /// How many of the samples that are kept have been written down as they are.
+    written: usize,
+}
+
+/// What the learner is made of.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Kept {
+    /// Z: the samples that are kept, one after the other.
+    pub samples: Vec<f32>,
+    /// The class of each.
+    pub classes: Vec<usize>,
+    /// Samples of each class, gone ones included.
+    pub counts: Vec<usize>,
+    /// What those have left that are gone.
+    pub gone: Option<Gone>,
+}
+
+/// What samples have left that are not kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gone {
+    /// `M - I` of the first samples that are kept, n x n.
+    pub mass: Mat<f64>,
+    /// `B - Y_Z` of the same, c x n; rows of later classes are missing.
+    pub sums: Mat<f64>,
+    /// How many they are.
+    pub samples: usize,
+    /// How many of them belong to no class any more.
+    pub orphans: usize,
+    /// How often samples had to go.
+    pub times: usize,
+    /// A bound on the length of what the projections have lost: `|H - Phi (...)|_F`.
+    pub error: f64,
+}
+
+/// A, and what forming it showed.
+struct Classifier {
+    /// The samples that are kept.
+    polar: Polar,
+    /// A', n x c, times the length of each sample.
+    weights: Mat<f64>,
+    facts: Facts,
+    /// A bound on what has changed in `H H'` because samples are gone.
+    lost: f64,
+}
+
+impl Infinite {
+    /// A model that knows nothing yet.
+    pub fn new(lift: Arc<dyn FeatureMap>, config: Config) -> Result<Self, Error> {
+        let config = config.validate()?;
+        if config.schedule == Schedule::Paper {
+            let reason =
+                "the paper schedule cuts features that are written down; at infinite width nothing is lost by waiting";
+            return Err(Error::setting("schedule", "paper", reason));
+        }
+        let (table, kept, kernel) = (LabelTable::default(), Kept::default(), Gram::default());
+        Ok(Infinite { lift, config, table, kept, kernel, classifier: None, written: 0 })
+    }
+
+    /// A model from what it consisted of; None if the parts do not fit together.
+    pub fn from_parts(
+        lift: Arc<dyn FeatureMap>,
+        config: Config,
+        table: LabelTable,
+        kept: Kept,
+    ) -> Result<Option<Self>, Error> {
+        let model = Infinite::new(lift, config)?;
+        let (n, classes) = (kept.classes.len(), table.len());
+        let mut own = vec![0; classes];
+        let known = kept.classes.iter().all(|class| own.get_mut(*class).map(|count| *count += 1).is_some());
+        let fits = known
+            && kept.counts.len() == classes
+            && own.iter().zip(&kept.counts).all(|(own, count)| own <= count)
+            && Some(kept.samples.len()) == n.checked_mul(model.lift.dim())
+            && Features::new(&kept.samples, model.lift.dim()).is_ok_and(|x| x.validate(model.lift.dim()).is_ok())
+            && kept.gone.as_ref().is_none_or(|gone| {
+                let (m, finite) = (gone.mass.nrows(), gone.mass.is_all_finite() && gone.sums.is_all_finite());
+                m <= n && gone.mass.ncols() == m && gone.sums.ncols() == m && gone.sums.nrows() <= classes && finite
+            })
+            && (kept.gone.is_some() || own == kept.counts);
+        Ok(fits.then_some(Infinite { written: n, table, kept, ..model }))
+    }
+
+    /// What it is made of.
+    pub fn kept(&self) -> &Kept {
+        &self.kept
+    }
+
+    /// Samples that are kept, n.
+    pub fn len(&self) -> usize {
+        self.kept.classes.len()
+    }
+
+    /// Whether none is kept.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many of the samples that are kept have been written down as they are.
+    pub fn written(&self) -> usize {
+        self.written
+    }
+
+    /// Notes how many of the samples that are kept have been written down.
+    pub fn set_written(&mut self, samples: usize) {
+        self.written = samples.min(self.len());
+    }
+
+    /// A bound on the change of `H H'` because samples are gone, as of the current classifier.
+    pub fn lost(&self) -> f64 {
+        self.classifier.as_ref().map_or(0.0, |classifier| classifier.lost)
+    }
+
+    /// A of the current classifier, transposed (n x c): `scores(x) = A k(Z, x)`.
+    pub fn coefficients(&mut self) -> Result<Mat<f64>, Error> {
+        let Classifier { polar, weights, .. } = self.classifier()?;
+        let unscaled = |i: usize, c: usize| match polar.lengths()[i] {
+            0.0 => 0.0,
+            length => weights[(i, c)] / length,
+        };
+        Ok(Mat::from_fn(weights.nrows(), weights.ncols(), unscaled))
+    }
+
+    /// Takes a classifier that was formed before and written down; false if it does not fit.
+    pub fn set_classifier(&mut self, coefficients: &Mat<f64>, facts: Facts, lost: f64) -> bool {
+        let fits = (coefficients.nrows(), coefficients.ncols()) == (self.len(), self.table.len());
+        if fits {
+            self.classifier = Some(self.scaled(coefficients, facts, lost));
+        }
+        fits
+    }
+
+    /// Takes in everything that other models have learned, as if it had been learned here.
+    pub fn merge<'a>(&mut self, others: impl IntoIterator<Item = &'a mut Infinite>) -> Result<(), Error> {
+        self.classifier = None;
+        self.written = 0;
+        for other in others {
+            assert_eq!(self.lift.dim(), other.lift.dim(), "models of different features cannot be merged");
+            let places = indices(&mut self.table, other.table.labels());
+            self.join(&other.kept, &places);
+        }
+        self.make_room()
+    }
+
+    /// Appends what another model has kept; `places` are its classes here.
+    fn join(&mut self, other: &Kept, places: &[usize]) {
+        let before = self.len();
+        self.kept.counts.resize(self.table.len(), 0);
+        places.iter().zip(&other.counts).for_each(|(class, count)| self.kept.counts[*class] += count);
+        self.kept.classes.extend(other.classes.iter().map(|class| places[*class]));
+        self.kept.samples.extend_from_slice(&other.samples);
+        let Some(theirs) = &other.gone else { return };
+        let ours = self.kept.gone.get_or_insert_with(|| Gone {
+            mass: Mat::zeros(0, 0),
+            sums: Mat::zeros(0, 0),
+            samples: 0,
+            orphans: 0,
+            times: 0,
+            error: 0.0,
+        });
+        // Theirs begins where ours ends; what lies between has no mass but its own.
+        let n = before + theirs.mass.nrows();
+        ours.mass.resize_with(n, n, |_, _| 0.0);
+        ours.mass.as_mut().submatrix_mut(before, before, n - before, n - before).copy_from(&theirs.mass);
+        ours.sums.resize_with(self.table.len(), n, |_, _| 0.0);
+        for (class, place) in (0..theirs.sums.nrows()).zip(places) {
+            ours.sums.as_mut().row_mut(*place).subcols_mut(before, n - before).copy_from(theirs.sums.row(class));
+        }
+        ours.samples += theirs.samples;
+        ours.orphans += theirs.orphans;
+        ours.times += theirs.times;
+        // The losses of different samples are columns of one matrix.
+        ours.error = ours.error.hypot(theirs.error);
+    }
+
+    fn polar(&self) -> Polar {
+        Polar::new(faer::MatRef::from_column_major_slice(&self.kept.samples, self.lift.dim(), self.len()))
+    }
+
+    /// K of all samples that are kept: what is missing is computed, block by block.
+    fn extend_kernel(&mut self, polar: &Polar) {
+        while self.kernel.rank() < polar.len() {
+            let first = self.kernel.rank();
+            let p = COLUMNS.min(polar.len() - first);
+            self.kernel.append(p, |out| polar.kernel(0..first + p, first..first + p, out));
+        }
+    }
+
+    /// K of all samples that are kept, from scratch: what becomes part of the state must not depend, not even in the last bit,
+    /// on when blocks of K were computed. A model that was read from a file has none.
+    fn renew_kernel(&mut self) {
+        self.kernel = Gram::default();
+        let polar = self.polar();
+        self.extend_kernel(&polar);
+    }
+
+    fn samples(&self) -> usize {
+        self.kept.counts.iter().sum::<usize>() + self.kept.gone.as_ref().map_or(0, |gone| gone.orphans)
+    }
+
+    /// Y of the samples that are kept, c x n.
+    fn labels(&self) -> Mat<f64> {
+        let mut labels = Mat::zeros(self.table.len(), self.len());
+        self.kept.classes.iter().enumerate().for_each(|(i, class)| labels[(*class, i)] = 1.0);
+        labels
+    }
+
+    /// M of the samples that are kept.
+    fn mass(&self) -> Mat<f64> {
+        let mut mass = Mat::<f64>::identity(self.len(), self.len());
+        if let Some(gone) = &self.kept.gone {
+            let m = gone.mass.nrows();
+            mass.as_mut().submatrix_mut(0, 0, m, m).copy_from(&gone.mass);
+            (0..m).for_each(|i| mass[(i, i)] += 1.0);
+        }
+        mass
+    }
+
+    /// The problem in the coordinates in which everything has mass 1: `G'KG`, `B G^-T`, and G.
+    fn whitened(&self) -> Result<(Gram, Mat<f64>, Mat<f64>), Error> {
+        let n = self.len();
+        let mut g = self.mass();
+        if !cholesky_lower(g.as_mut(), par()) {
+            return Err(Error::NotPositiveDefinite { rank: n, ridge: 0.0 });
+        }
+        for j in 1..n {
+            g.col_mut(j).subrows_mut(0, j).fill(0.0);
+        }
+        let kernel = g.transpose() * (self.kernel.to_matrix() * &g);
+        let mut gram = Gram::zeros(n);
+        gram.set_matrix(kernel.as_ref());
+        let mut labels = self.labels();
+        if let Some(gone) = &self.kept.gone {
+            for class in 0..gone.sums.nrows() {
+                let row = labels.as_mut().row_mut(class).subcols_mut(0, gone.sums.ncols());
+                row.iter_mut().zip(gone.sums.row(class).iter()).for_each(|(sum, v)| *sum += v);
+            }
+        }
+        solve_lower_triangular_in_place(g.as_ref(), labels.as_mut().transpose_mut(), par());
+        Ok((gram, labels, g))
+    }
+
+    fn classifier(&mut self) -> Result<&Classifier, Error> {
+        if self.classifier.is_none() {
+            if self.is_empty() {
+                return Err(Error::NothingLearned);
+            }
+            let polar = self.polar();
+            self.extend_kernel(&polar);
+            self.classifier = Some(self.formed()?);
+        }
+        self.classifier.as_ref().ok_or(Error::NothingLearned)
+    }
+
+    fn formed(&mut self) -> Result<Classifier, Error> {
+        let samples = self.samples();
+        let labelled = self.kept.counts.iter().sum::<usize>() as f64 / samples as f64;
+        let Config { filter, max_rank, .. } = self.config;
+        let Some(gone) = &self.kept.gone else {
+            let (labels, classes) = (self.labels(), Some(self.kept.classes.as_slice()));
+            let mut dual = Dual { kernel: &mut self.kernel, labels: &labels, classes, samples, labelled, max_rank };
+            let solution = dual.solve(filter)?;
+            return Ok(self.scaled(&solution.coefficients.transpose().to_owned(), solution.facts, 0.0));
+        };
+        let (mut kernel, labels, g) = self.whitened()?;
+        let energy = kernel.trace();
+        let mut dual = Dual { kernel: &mut kernel, labels: &labels, classes: None, samples, labelled, max_rank };
+        let solution = dual.solve(filter)?;
+        let (x, mut facts) = (solution.coefficients, solution.facts);
+        // What was lost changes the scores of all samples by a matrix of at most this length: `W (H - Phi (...))`.
+        let curved = &x * kernel.to_matrix();
+        let length: f64 = (0..x.ncols()).map(|j| x.col(j).transpose() * curved.col(j)).sum::<f64>().max(0.0).sqrt();
+        let change = gone.error * length / (samples as f64).sqrt();
+        let middle = facts.train_mse.sqrt();
+        facts.train_mse = (middle - change).max(0.0).powi(2);
+        facts.train_mse_upper = (middle + change).powi(2);
+        let lost = gone.error * (2.0 * energy.max(0.0).sqrt() + gone.error);
+        Ok(self.scaled(&(&g * x.transpose()), facts, lost))
+    }
+
+    /// A' with the lengths of the samples in it.
+    fn scaled(&self, coefficients: &Mat<f64>, facts: Facts, lost: f64) -> Classifier {
+        let polar = self.polar();
+        let mut weights = coefficients.clone();
+        for column in weights.col_iter_mut() {
+            column.iter_mut().zip(polar.lengths()).for_each(|(weight, length)| *weight *= length);
+        }
+        Classifier { polar, weights, facts, lost }
+    }
+
+    /// Shapes of the kernel between the samples that are kept and a few others, padded so that a sample's are the same to
+    /// the last bit whatever else is in its batch; and those others.
+    fn shapes(polar: &Polar, x: Features<'_>) -> (Mat<f64>, Polar) {
+        let mut padded: Vec<f32> = (0..x.len()).flat_map(|row| x.row(row)).copied().collect();
+        let n = x.len().max(LEAST);
+        padded.resize(n * x.dim(), 0.0);
+        let other = Polar::new(faer::MatRef::from_column_major_slice(&padded, x.dim(), n));
+        let mut shapes = Mat::zeros(polar.len(), n);
+        polar.shapes(0..polar.len(), &other, 0..n, shapes.as_mut());
+        (shapes, other)
+    }
+
+    /// Lets samples go when there are more than the cap and its slack allow: those stay that pivoted Cholesky takes first,
+    /// which have the most energy outside the span of the others.
+    fn make_room(&mut self) -> Result<(), Error> {
+        let Config { max_rank, chunk, .. } = self.config;
+        if self.len() <= with_slack(max_rank, chunk) {
+            return Ok(());
+        }
+        self.renew_kernel();
+        let mut factor = self.kernel.to_matrix();
+        let (rank, order) = pivoted_cholesky(factor.as_mut()).ok_or(Error::Eigen { rank: self.len() })?;
+        drop(factor);
+        let mut stay = vec![false; self.len()];
+        order.iter().take(max_rank.min(rank.max(1))).for_each(|i| stay[*i] = true);
+        self.reduce(&stay, true)
+    }
+
+    /// Keeps some of the samples. The others leave their projections, if they are only `gone`; otherwise they have never
+    /// been there, and only what lies on them of samples that went before is projected.
+    fn reduce(&mut self, stay: &[bool], gone: bool) -> Result<(), Error> {
+        let (keep, leave): (Vec<usize>, Vec<usize>) = (0..self.len()).partition(|i| stay[*i]);
+        if leave.is_empty() {
+            return Ok(());
+        }
+        if gone || self.kept.gone.is_some() {
+            self.renew_kernel();
+            self.kept.gone = Some(self.projected(&keep, &leave, gone)?);
+        }
+        // A prefix of K stays what it was.
+        let known: Vec<usize> = keep.iter().copied().filter(|i| *i < self.kernel.rank()).collect();
+        self.kernel = self.kernel.select(&known);
+        let dim = self.lift.dim();
+        let rows = keep.iter().flat_map(|i| &self.kept.samples[i * dim..(i + 1) * dim]);
+        self.kept.samples = rows.copied().collect();
+        self.kept.classes = keep.iter().map(|i| self.kept.classes[*i]).collect();
+        self.written = 0;
+        self.classifier = None;
+        Ok(())
+    }
+
+    /// What is left of the samples in `leave` on the span of those in `keep`.
+    fn projected(&self, keep: &[usize], leave: &[usize], own: bool) -> Result<Gone, Error> {
+        let k = self.kernel.to_matrix();
+        let between = Mat::from_fn(leave.len(), keep.len(), |i, j| k[(leave[i], keep[j])]);
+        let mut b = between.clone();
+        let mut inner = self.kernel.select(keep);
+        let floor = inner.rounding_floor();
+        inner.solve(&mut b, floor)?;
+        drop(inner);
+        let mut mass = self.mass();
+        let mut sums = Mat::zeros(self.table.len(), self.len());
+        let old = self.kept.gone.as_ref();
+        if let Some(old) = old {
+            sums.as_mut().submatrix_mut(0, 0, old.sums.nrows(), old.sums.ncols()).copy_from(&old.sums);
+        }
+        for &i in leave {
+            match own {
+                true => sums[(self.kept.classes[i], i)] += 1.0,
+                false => mass[(i, i)] -= 1.0,
+            }
+        }
+        let part = |rows: &[usize], columns: &[usize]| {
+            Mat::from_fn(rows.len(), columns.len(), |i, j| mass[(rows[i], columns[j])])
+        };
+        let (middle, side) = (part(leave, leave), part(keep, leave));
+        // |E C|_F^2 for the residuals E of those that leave, and what everything gone has on them, C C' = M.
+        let residual =
+            Mat::from_fn(leave.len(), leave.len(), |i, j| k[(leave[i], leave[j])]) - &b * between.transpose();
+        let lost: f64 = (0..leave.len()).map(|j| middle.col(j).transpose() * residual.col(j)).sum();
+        let cross = &side * &b;
+        let mut new = part(keep, keep) + &cross + cross.transpose() + b.transpose() * (&middle * &b);
+        for j in 0..keep.len() {
+            new[(j, j)] -= 1.0;
+            // Symmetric to the last bit: one triangle is written down.
+            (0..j).for_each(|i| new[(j, i)] = new[(i, j)]);
+        }
+        let columns = |list: &[usize]| Mat::from_fn(sums.nrows(), list.len(), |c, j| sums[(c, list[j])]);
+        let sums = columns(keep) + columns(leave) * &b;
+        Ok(Gone {
+            mass: new,
+            sums,
+            samples: old.map_or(0, |gone| gone.samples) + if own { leave.len() } else { 0 },
+            orphans: old.map_or(0, |gone| gone.orphans),
+            times: old.map_or(0, |gone| gone.times) + usize::from(own),
+            error: old.map_or(0.0, |gone| gone.error) + lost.max(0.0).sqrt(),
+        })
+    }
+
+    /// The places of samples that were learned under these labels.
+    fn find(&self, x: Features<'_>, labels: &[Label]) -> Result<Vec<usize>, Error> {
+        let dim = self.lift.dim();
+        let rounded = self.rounded(x);
+        let bits = |row: &[f32]| row.iter().map(|v| v.to_bits()).collect::<Vec<u32>>();
+        let mut places: HashMap<(Vec<u32>, usize), Vec<usize>> = HashMap::new();
+        for (i, row) in self.kept.samples.chunks_exact(dim).enumerate().rev() {
+            places.entry((bits(row), self.kept.classes[i])).or_default().push(i);
+        }
+        let find = |(row, (sample, label)): (usize, (&[f32], &Label))| {
+            let class = self.table.find(label)?;
+            let place = places.get_mut(&(bits(sample), class)).and_then(Vec::pop);
+            place.ok_or(match &self.kept.gone {
+                Some(gone) => Error::NotExact { cuts: gone.times },
+                None => Error::NeverLearned { row },
+            })
+        };
+        rounded.chunks_exact(dim).zip(labels).enumerate().map(find).collect()
+    }
+
+    /// Samples as they are kept: in single precision, or rounded to half.
+    fn rounded(&self, x: Features<'_>) -> Vec<f32> {
+        let all = (0..x.len()).flat_map(|row| x.row(row)).copied();
+        // Adding zero makes -0 and 0 the same.
+        match self.config.half {
+            true => all.map(|v| half::f16::from_f32(v).to_f32() + 0.0).collect(),
+            false => all.map(|v| v + 0.0).collect(),
+        }
+    }
+
+    fn remove_empty_classes(&mut self) {
+        while let Some(class) = self.kept.counts.iter().position(|count| *count == 0) {
+            self.drop_class(class);
+        }
+    }
+
+    /// Removes a class that has no samples any more.
+    fn drop_class(&mut self, class: usize) {
+        self.table.remove(class);
+        self.kept.counts.remove(class);
+        self.kept.classes.iter_mut().filter(|other| **other > class).for_each(|other| *other -= 1);
+        if let Some(gone) = &mut self.kept.gone
+            && class < gone.sums.nrows()
+        {
+            gone.sums = Mat::from_fn(gone.sums.nrows() - 1, gone.sums.ncols(), |c, j| {
+                gone.sums[(if c < class { c } else { c + 1 }, j)]
+            });
+        }
+        self.written = 0;
+        self.classifier = None;
+    }
+}
+
+impl Learner for Infinite {
+    /// Samples are appended, and nothing is computed but what the cap asks for.
+    fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
+        check_task(x, labels, self.lift.dim())?;
+        self.check_range(x)?;
+        self.classifier = None;
+        for (part, labels) in x.chunks(self.config.chunk).zip(labels.chunks(self.config.chunk)) {
+            let classes = indices(&mut self.table, labels);
+            self.kept.counts.resize(self.table.len(), 0);
+            classes.iter().for_each(|class| self.kept.counts[*class] += 1);
+            let rows = self.rounded(part);
+            self.kept.samples.extend(rows);
+            self.kept.classes.extend(classes);
+            self.make_room()?;
+        }
+        Ok(())
+    }
+
+    fn prepare(&mut self) -> Result<(), Error> {
+        self.classifier().map(|_| ())
+    }
+
+    fn scores(&mut self, x: Features<'_>) -> Result<Scores, Error> {
+        x.validate(self.lift.dim())?;
+        let chunk = self.config.chunk;
+        let Classifier { polar, weights, .. } = self.classifier()?;
+        let classes = weights.ncols();
+        let mut values = Vec::with_capacity(x.len() * classes);
+        for part in x.chunks(chunk) {
+            let (shapes, other) = Self::shapes(polar, part);
+            let mut scores = Mat::<f64>::zeros(classes, shapes.ncols());
+            matmul(&mut scores, Accum::Replace, weights.transpose(), &shapes, 1.0, par());
+            for (i, length) in other.lengths().iter().take(part.len()).enumerate() {
+                values.extend(scores.col(i).iter().map(|score| (score * length) as f32));
+            }
+        }
+        Ok(Scores::new(values, classes))
+    }
+
+    fn novelty(&mut self, x: Features<'_>) -> Result<Option<Vec<f64>>, Error> {
+        x.validate(self.lift.dim())?;
+        let Classifier { polar, facts, .. } = self.classifier()?;
+        let (ridge, mut energies) = (facts.ridge, Vec::with_capacity(x.len()));
+        let mut known = Mat::<f64>::zeros(polar.len(), x.len());
+        for part in x.chunks(CHUNKED) {
+            let (shapes, other) = Self::shapes(polar, part);
+            let first = energies.len();
+            for (i, length) in other.lengths().iter().take(part.len()).enumerate() {
+                let column = known.as_mut().col_mut(first + i);
+                let terms = column.iter_mut().zip(shapes.col(i).iter()).zip(polar.lengths());
+                terms.for_each(|((value, shape), own)| *value = shape * own * length);
+            }
+            energies.extend(other.energies().take(part.len()));
+        }
+        let polar = self.polar();
+        self.extend_kernel(&polar);
+        let (samples, Config { filter, max_rank, .. }) = (self.samples(), self.config);
+        let novelty = |kernel: &mut Gram, known: Mat<f64>| {
+            let labels = &Mat::zeros(0, 0);
+            let mut dual = Dual { kernel, labels, classes: None, samples, labelled: 1.0, max_rank };
+            dual.novelty(filter, ridge, known, &energies)
+        };
+        if self.kept.gone.is_none() {
+            return novelty(&mut self.kernel, known.transpose().to_owned()).map(Some);
+        }
+        let (mut kernel, _, g) = self.whitened()?;
+        novelty(&mut kernel, known.transpose() * &g).map(Some)
+    }
+
+    fn spectrum(&mut self) -> Result<Option<Vec<f64>>, Error> {
+        let polar = self.polar();
+        self.extend_kernel(&polar);
+        match self.kept.gone {
+            None => self.kernel.eigenvalues().map(Some),
+            Some(_) => self.whitened()?.0.eigenvalues().map(Some),
+        }
+    }
+
+    fn classes(&self) -> &LabelTable {
+        &self.table
+    }
+
+    fn as_editable(&mut self) -> Option<&mut dyn Editable> {
+        Some(self)
+    }
+
+    fn summary(&self) -> Summary {
+        let facts = self.classifier.as_ref().map(|c| c.facts);
+        Summary {
+            samples: self.samples(),
+            classes: self.table.len(),
+            basis_rank: Some(self.len()),
+            kept_rank: facts.map(|f| f.kept),
+            ridge: facts.map(|f| f.ridge),
+            train_mse: facts.map(|f| f.train_mse),
+            train_mse_upper: facts.map(|f| f.train_mse_upper),
+            certificate: facts.map(|f| Certificate::from_books(&self.books(), f)),
+            leave_one_out: facts.and_then(|f| f.leave_one_out),
+            ..Summary::default()
+        }
+    }
+
+    fn settings(&self) -> serde_json::Value {
+        serde_json::json!(self.config)
+    }
+
+    fn state_bytes(&self) -> usize {
+        let gone = self.kept.gone.as_ref().map_or(0, |gone| bytes_of(&gone.mass) + bytes_of(&gone.sums));
+        let classifier = self.classifier.as_ref().map_or(0, |c| c.polar.bytes() + bytes_of(&c.weights));
+        size_of_val(self.kept.samples.as_slice()) + self.kernel.bytes() + gone + classifier
+    }
+
+    fn peak_bytes(&self, stream: &StreamSizes) -> usize {
+        let Config { max_rank, chunk, .. } = self.config;
+        let most = with_slack(max_rank, chunk).saturating_add(chunk);
+        let n = stream.samples.min(most);
+        // Beyond the cap: K, its factor, M, and what is selected from them.
+        let squares = if stream.samples > most { 5 } else { 1 };
+        let columns =
+            sum(&[product(&[12, self.lift.dim()]), product(&[5, 8, stream.classes]), product(&[2, 8, chunk])]);
+        sum(&[product(&[squares, 8, n, n]), product(&[n, columns])])
+    }
+}
+
+/// Samples at a time for what is not a method's choice.
+const CHUNKED: usize = super::CHUNK;
+
+impl Infinite {
+    fn books(&self) -> Books {
+        let gone = self.kept.gone.as_ref();
+        let lost = self.lost();
+        let samples = gone.map_or(0, |gone| gone.samples);
+        let cuts = gone.map_or(0, |gone| gone.times);
+        Books {
+            samples: self.samples(),
+            largest_class: self.kept.counts.iter().copied().max().unwrap_or(0),
+            past: Losses { lost, largest: lost, cuts, removed: samples, capped: samples, dropped: 0.0 },
+            latest: Cut::default(),
+            semidefinite: gone.is_none(),
+        }
+    }
+
+    /// Values that half precision cannot hold are refused before anything is changed.
+    fn check_range(&self, x: Features<'_>) -> Result<(), Error> {
+        let limit = half::f16::MAX.to_f32();
+        for row in 0..if self.config.half { x.len() } else { 0 } {
+            if let Some(value) = x.row(row).iter().copied().find(|value| value.abs() > limit) {
+                return Err(Error::TooLarge { row, value, limit });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Editable for Infinite {
+    fn config(&self) -> &Config {
+        &self.config
+    }
+
+    fn feature_map(&self) -> Arc<dyn FeatureMap> {
+        self.lift.clone()
+    }
+
+    fn counts(&self) -> &[usize] {
+        &self.kept.counts
+    }
+
+    fn facts(&mut self) -> Result<Facts, Error> {
+        Ok(self.classifier()?.facts)
+    }
+
+    fn is_prepared(&self) -> bool {
+        self.classifier.is_some()
+    }
+
+    /// The samples of the class go, and the model is what it would be if it had never seen them; after a cap, what samples
+    /// have left that went before stays.
+    fn forget(&mut self, label: &Label) -> Result<(), Error> {
+        let class = self.table.removable(label)?;
+        let stay: Vec<bool> = self.kept.classes.iter().map(|other| *other != class).collect();
+        let own = stay.iter().filter(|stays| !**stays).count();
+        if own == stay.len() {
+            let reason = "no sample of another class is kept";
+            return Err(Error::Setting { name: "class", value: label.to_string(), reason: reason.to_owned() });
+        }
+        self.reduce(&stay, false)?;
+        if let Some(gone) = &mut self.kept.gone {
+            gone.orphans += self.kept.counts[class] - own;
+        }
+        self.drop_class(class);
+        Ok(())
+    }
+
+    fn rename(&mut self, from: &Label, to: Label) -> Result<(), Error> {
+        self.table.renamed(from, to).map(|_| ())
+    }
+
+    fn relabel(&mut self, x: Features<'_>, from: &[Label], to: &[Label]) -> Result<(), Error> {
+        check_task(x, from, self.lift.dim())?;
+        check_task(x, to, self.lift.dim())?;
+        let places = self.find(x, from)?;
+        let new = indices(&mut self.table, to);
+        self.kept.counts.resize(self.table.len(), 0);
+        for (place, class) in places.into_iter().zip(new) {
+            self.kept.counts[self.kept.classes[place]] -= 1;
+            self.kept.counts[class] += 1;
+            self.kept.classes[place] = class;
+        }
+        self.written = 0;
+        self.classifier = None;
+        self.remove_empty_classes();
+        Ok(())
+    }
+
+    fn unlearn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
+        check_task(x, labels, self.lift.dim())?;
+        if x.len() >= self.len() {
+            let reason = "nothing would be left; start a new model instead";
+            return Err(Error::setting("samples", x.len(), reason));
+        }
+        let mut stay = vec![true; self.len()];
+        let places = self.find(x, labels)?;
+        places.iter().for_each(|place| stay[*place] = false);
+        let classes: Vec<usize> = places.iter().map(|place| self.kept.classes[*place]).collect();
+        self.reduce(&stay, false)?;
+        classes.iter().for_each(|class| self.kept.counts[*class] -= 1);
+        self.remove_empty_classes();
+        Ok(())
+    }
+
+    fn form(&mut self) -> Form<'_> {
+        Form::Infinite(self)
+    }
+}

@@ -1,0 +1,262 @@
+//! The limit of random ReLU features as their number grows: the arc-cosine kernel.
+//!
+//! For rows p of P drawn from the standard normal distribution, and t the angle between x and z,
+//!
+//! ```text
+//! H'H / E  ->  k(x, z) = E[relu(p'x) relu(p'z)] = |x| |z| (sin t + (pi - t) cos t) / (2 pi)
+//! ```
+//!
+//! There are no lifted features to write down, so that only methods can use it that get by with inner products.
+
+use std::f64::consts::PI;
+
+use faer::linalg::matmul::matmul;
+use faer::prelude::ReborrowMut;
+use faer::{Accum, ColRef, Mat, MatMut, MatRef};
+use rayon::prelude::*;
+
+use super::FeatureMap;
+use crate::linalg::{column_norms, par};
+
+/// `relu(P x)` with infinitely many rows of P.
+#[derive(Debug, Clone)]
+pub struct ArcCosine {
+    dim: usize,
+}
+
+impl ArcCosine {
+    /// The name in the list of lifts.
+    pub const NAME: &'static str = "arc-cosine";
+
+    /// For samples of `dim` features.
+    pub fn new(dim: usize) -> Self {
+        ArcCosine { dim }
+    }
+}
+
+impl FeatureMap for ArcCosine {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+    fn dim(&self) -> usize {
+        self.dim
+    }
+    fn width(&self) -> usize {
+        usize::MAX
+    }
+    fn lift(&self, _: MatRef<'_, f32>, _: MatMut<'_, f32>) {
+        unreachable!("infinitely many features cannot be written down; methods that want to are refused this lift");
+    }
+    fn bytes(&self) -> usize {
+        0
+    }
+    fn is_infinite(&self) -> bool {
+        true
+    }
+}
+
+/// Samples as directions and lengths, in double precision.
+#[derive(Debug, Clone)]
+pub(crate) struct Polar {
+    /// d x n, columns of length 1 (or 0).
+    directions: Mat<f64>,
+    lengths: Vec<f64>,
+}
+
+impl Polar {
+    /// Of the columns of `x`.
+    pub(crate) fn new(x: MatRef<'_, f32>) -> Self {
+        let lengths = column_norms(x);
+        let mut directions = Mat::zeros(x.nrows(), x.ncols());
+        directions.par_col_iter_mut().enumerate().for_each(|(j, direction)| {
+            if lengths[j] > 0.0 {
+                direction.iter_mut().zip(x.col(j).iter()).for_each(|(u, v)| *u = f64::from(*v) / lengths[j]);
+            }
+        });
+        Polar { directions, lengths }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.lengths.len()
+    }
+
+    pub(crate) fn lengths(&self) -> &[f64] {
+        &self.lengths
+    }
+
+    /// `k(x, x) = |x|^2 / 2` of each sample.
+    pub(crate) fn energies(&self) -> impl Iterator<Item = f64> {
+        self.lengths.iter().map(|length| 0.5 * length * length)
+    }
+
+    /// Bytes held in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<f64>() * (self.directions.nrows() + 1) * self.len()
+    }
+
+    /// The kernel between the samples in `rows` and those in `columns` for samples of length 1, into `out`. The cosines are
+    /// one product; the rest is done entry by entry.
+    pub(crate) fn shapes(
+        &self,
+        rows: std::ops::Range<usize>,
+        other: &Polar,
+        columns: std::ops::Range<usize>,
+        mut out: MatMut<'_, f64>,
+    ) {
+        let a = self.directions.as_ref().subcols(rows.start, rows.len());
+        let b = other.directions.as_ref().subcols(columns.start, columns.len());
+        matmul(out.rb_mut(), Accum::Replace, a.transpose(), b, 1.0, par());
+        out.par_col_iter_mut().enumerate().for_each(|(j, column)| {
+            let b = b.col(j);
+            let known = other.lengths[columns.start + j] > 0.0;
+            for (i, value) in column.iter_mut().enumerate() {
+                *value = match *value {
+                    _ if !known || self.lengths[rows.start + i] == 0.0 => 0.0,
+                    cosine if cosine.abs() > CLOSE => shape_of_angle(angle(a.col(i), b)),
+                    cosine => shape(cosine),
+                }
+            }
+        });
+    }
+
+    /// The kernel between all of these and the samples in `columns` of others.
+    pub(crate) fn kernel(
+        &self,
+        rows: std::ops::Range<usize>,
+        columns: std::ops::Range<usize>,
+        mut out: MatMut<'_, f64>,
+    ) {
+        self.shapes(rows.clone(), self, columns.clone(), out.rb_mut());
+        for (j, column) in columns.enumerate() {
+            let lengths = self.lengths[rows.clone()].iter();
+            out.rb_mut().col_mut(j).iter_mut().zip(lengths).for_each(|(v, length)| *v *= length * self.lengths[column]);
+        }
+    }
+}
+
+/// Beyond this cosine the angle is computed from the difference of the directions: products of numbers near 1 have lost it.
+const CLOSE: f64 = 1.0 - 1e-6;
+
+/// The angle between two directions, exact to rounding however close to 0 or pi.
+fn angle(a: ColRef<'_, f64>, b: ColRef<'_, f64>) -> f64 {
+    let (mut apart, mut together) = (0.0, 0.0);
+    for (u, v) in a.iter().zip(b.iter()) {
+        apart += (u - v) * (u - v);
+        together += (u + v) * (u + v);
+    }
+    2.0 * f64::atan2(f64::sqrt(apart), f64::sqrt(together))
+}
+
+/// `(sin t + (pi - t) cos t) / (2 pi)` of cos t. Well-conditioned: its slope is `(pi - t) / (2 pi)`.
+fn shape(cosine: f64) -> f64 {
+    let sine = ((1.0 - cosine) * (1.0 + cosine)).sqrt();
+    if cosine < 0.0 {
+        let d = (-cosine).acos();
+        return if d > SERIES { (sine + d * cosine) / (2.0 * PI) } else { shape_near_pi(d) };
+    }
+    (sine + (PI - cosine.acos()) * cosine) / (2.0 * PI)
+}
+
+/// The same of t.
+fn shape_of_angle(t: f64) -> f64 {
+    if t > 0.5 * PI {
+        return shape_near_pi(PI - t);
+    }
+    (t.sin() + (PI - t) * t.cos()) / (2.0 * PI)
+}
+
+/// Below this, the terms of the kernel near pi cancel.
+const SERIES: f64 = 0.3;
+
+/// The same of pi - t: `(sin d - d cos d) / (2 pi)`, by its series where the terms would cancel.
+fn shape_near_pi(d: f64) -> f64 {
+    if d > SERIES {
+        return (d.sin() - d * d.cos()) / (2.0 * PI);
+    }
+    let square = d * d;
+    let tail = 1.0 / 840.0 - square * (1.0 / 45_360.0 - square * (1.0 / 3_991_680.0 - square / 518_918_400.0));
+    d * square * (1.0 / 3.0 - square * (1.0 / 30.0 - square * tail)) / (2.0 * PI)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lift::{self, LiftSpec};
+
+    fn kernel_of(samples: &[&[f32]]) -> Mat<f64> {
+        let numbers = samples.concat();
+        let polar = Polar::new(MatRef::from_column_major_slice(&numbers, samples[0].len(), samples.len()));
+        let mut out = Mat::zeros(samples.len(), samples.len());
+        polar.kernel(0..samples.len(), 0..samples.len(), out.as_mut());
+        out
+    }
+
+    /// The kernel is the mean of explicit lifts, up to a Monte-Carlo error that falls as 1/sqrt(E).
+    #[test]
+    fn the_kernel_is_the_limit_of_random_relu_features() {
+        let (dim, samples) = (6, 9);
+        let x: Vec<f32> = (0..dim * samples).map(|i| ((i * 37 + 11) % 23) as f32 / 7.0 - 1.5).collect();
+        let rows: Vec<&[f32]> = x.chunks(dim).collect();
+        let exact = kernel_of(&rows);
+        let mut scaled_errors = Vec::new();
+        for width in [1_000, 4_000, 16_000, 64_000] {
+            let seeds = 4;
+            let mut squared = 0.0;
+            for seed in 0..seeds {
+                let map = lift::build("relu-random", LiftSpec { seed, ..LiftSpec::new(dim, width) }).unwrap();
+                let mut h = Mat::<f32>::zeros(width, samples);
+                map.lift(MatRef::from_column_major_slice(&x, dim, samples), h.as_mut());
+                for i in 0..samples {
+                    for j in 0..samples {
+                        let sum: f64 = h.col(i).iter().zip(h.col(j).iter()).map(|(a, b)| f64::from(a * b)).sum();
+                        let relative = (sum / width as f64 - exact[(i, j)]) / (exact[(i, i)] * exact[(j, j)]).sqrt();
+                        squared += relative * relative / f64::from(seeds as u32 * (samples * samples) as u32);
+                    }
+                }
+            }
+            scaled_errors.push((squared * width as f64).sqrt());
+        }
+        // The standard deviation of relu(a) relu(b) over its mean is of order one; it must not grow with the width.
+        assert!(scaled_errors.iter().all(|error| (0.5..3.0).contains(error)), "{scaled_errors:?}");
+    }
+
+    #[test]
+    fn known_angles() {
+        let k = kernel_of(&[&[2.0, 0.0], &[0.0, 3.0], &[-5.0, 0.0], &[1.0, 1.0]]);
+        assert_eq!(k[(0, 0)], 2.0);
+        assert!((k[(0, 1)] - 6.0 / (2.0 * PI)).abs() < 1e-15);
+        assert_eq!(k[(0, 2)], 0.0);
+        let t: f64 = PI / 4.0;
+        let expected = 2.0 * 2f64.sqrt() * (t.sin() + (PI - t) * t.cos()) / (2.0 * PI);
+        assert!((k[(0, 3)] - expected).abs() < 1e-15);
+    }
+
+    /// Angles far below the square root of the rounding unit, at both ends, against the series of the kernel.
+    #[test]
+    fn angles_do_not_cancel_near_0_and_pi() {
+        for t in [1e-3f32, 1e-5, 1e-7, 1e-9] {
+            let direction = Polar::new(MatRef::from_column_major_slice(&[1.0, 0.0, 1.0, t, -1.0, t], 2, 3));
+            let (u, exact) = (direction.directions.as_ref(), f64::from(t).atan());
+            assert!((angle(u.col(0), u.col(1)) - exact).abs() < 1e-15 * exact + 1e-24);
+            let opposite = shape_of_angle(angle(u.col(0), u.col(2)));
+            let series = exact.powi(3) / 3.0 / (2.0 * PI);
+            assert!((opposite - series).abs() < 1e-3 * series + 1e-40, "{t}: {opposite:e} {series:e}");
+        }
+        // The branches meet.
+        for (low, high) in [(SERIES.next_down(), SERIES.next_up()), (0.5 * PI - 1e-13, 0.5 * PI + 1e-13)] {
+            assert!((shape_near_pi(low) / shape_near_pi(high) - 1.0).abs() < 1e-12);
+        }
+        for cosine in [-CLOSE, -0.5, -1e-9, 0.0, 0.3, CLOSE] {
+            assert!((shape(cosine) - shape_of_angle(cosine.acos())).abs() < 1e-15, "{cosine}");
+        }
+    }
+
+    #[test]
+    fn zero_vectors_duplicates_and_extreme_lengths() {
+        let k = kernel_of(&[&[0.0, 0.0], &[1e-18, 1e-18], &[1e15, 0.0], &[0.3, 0.7], &[0.3, 0.7], &[0.6, 1.4]]);
+        assert!((0..6).all(|i| k[(0, i)] == 0.0) && k.is_all_finite());
+        assert_eq!(k[(3, 3)], k[(3, 4)]);
+        assert!((k[(3, 5)] - 2.0 * k[(3, 3)]).abs() < 1e-15);
+        assert!((k[(2, 2)] / 5e29 - 1.0).abs() < 1e-6);
+    }
+}
