@@ -556,7 +556,8 @@ class LoRanPACClassifier(ContinualClassifier):
     schedule : {"late", "paper"}
         Hard: cut when the classifier is formed, or after every task as in the paper's Algorithm 4.
     max_rank : int
-        Keep at most so many directions: memory is E times this at most. At infinite width, so many samples.
+        Keep at most so many directions: memory is E times this at most. At infinite width, so many samples, and up to a quarter
+        (or 384) more between cuts.
     lift : str
         Feature map.
     gamma : float, optional
@@ -701,6 +702,8 @@ def make(method: str, **parameters: Any) -> ContinualClassifier:
         return cls(**own, filter=filter)
     if "ridge" in own:
         parameters["ridge"] = own.pop("ridge")
+    if own.pop("half", False):
+        parameters["samples"] = "f16"
     strange = [name for name in parameters if name not in known[method]["settings"]]
     if strange:
         names = ", ".join([*ContinualClassifier().get_params(), *known[method]["settings"]])

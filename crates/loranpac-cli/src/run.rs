@@ -239,13 +239,23 @@ fn markdown(runs: &[Run]) -> String {
     text
 }
 
+impl Args {
+    fn is_infinite(&self) -> bool {
+        self.width == Width::Infinite || self.lift == lift::ArcCosine::NAME
+    }
+}
+
 /// The methods, and what the options say about all of their runs. What can be refused without the data is refused here.
 pub(crate) fn specify(args: &Args) -> Result<(Vec<&'static Method>, Spec)> {
     let methods = with_width(methods(args)?, args)?;
     let truncation = truncation(args, &methods)?;
     check_settings(args, &methods)?;
-    if args.width == Width::Infinite && args.lift != lift::LIFTS[0].name {
+    let infinite = args.is_infinite();
+    if infinite && ![lift::LIFTS[0].name, lift::ArcCosine::NAME].contains(&args.lift.as_str()) {
         bail!("--width infinite does not go with --lift {}: it is the limit of {}", args.lift, lift::LIFTS[0].name);
+    }
+    if infinite && (args.lift_seed != 0 || args.regenerate) {
+        bail!("--lift-seed and --regenerate mean nothing at infinite width: nothing is drawn");
     }
     if matches!(args.schedule, ScheduleArg::Paper) && !methods.iter().any(|method| method.cuts) {
         bail!("--schedule paper means nothing to {}, which never cuts the spectrum", args.method.join(", "));
@@ -253,7 +263,7 @@ pub(crate) fn specify(args: &Args) -> Result<(Vec<&'static Method>, Spec)> {
     if args.per_class == Some(0) {
         bail!("--per-class 0 leaves no samples");
     }
-    if args.projection.is_some() && (args.width == Width::Infinite || !lift::find(&args.lift)?.projection.is_drawn()) {
+    if args.projection.is_some() && (infinite || !lift::find(&args.lift)?.projection.is_drawn()) {
         bail!("--projection does not go with --lift {}, which has no projection", args.lift);
     }
     let mut common = Spec {
@@ -347,7 +357,7 @@ fn methods(args: &Args) -> Result<Vec<&'static Method>> {
 /// Leaves out methods that have no infinite width if that was asked for and they were meant by `all`; refuses them if they
 /// were named.
 fn with_width(methods: Vec<&'static Method>, args: &Args) -> Result<Vec<&'static Method>> {
-    let able = |method: &&Method| args.width != Width::Infinite || method.infinite || !method.input.lifted();
+    let able = |method: &&Method| !args.is_infinite() || method.infinite || !method.input.lifted();
     let (fit, unfit): (Vec<_>, Vec<_>) = methods.into_iter().partition(able);
     let named = unfit.iter().find(|method| args.method.iter().any(|given| given == method.name));
     if let Some(method) = named {

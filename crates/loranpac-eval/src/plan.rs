@@ -95,8 +95,10 @@ impl Maps {
             let mut cap = usize::MAX;
             for (spec, dim) in runs.iter() {
                 let Need { width, bytes, .. } = self.need(spec, *dim, sizes)?;
-                if bytes(1) != bytes(width) {
-                    cap = cap.min(memory::largest_cap(width, budget, &bytes).max(1));
+                // No more directions are ever needed than there are samples.
+                let most = width.min(sizes.samples.max(1));
+                if bytes(1) != bytes(most) {
+                    cap = cap.min(memory::largest_cap(most, budget, &bytes).max(1));
                 }
             }
             if cap != usize::MAX {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use loranpac::{Schedule, Truncation};
+use loranpac::{Schedule, Truncation, lift};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -271,6 +271,9 @@ fn check(spec: &Spec) -> Result<(), String> {
         Some(0) => Err(format!("{name} = 0 is not possible: it must be at least 1")),
         _ => Ok(()),
     };
+    if spec.width == 0 && spec.lift != lift::LIFTS[0].name {
+        return Err(format!("width = \"infinite\" goes with lift = {:?}, not {:?}", lift::LIFTS[0].name, spec.lift));
+    }
     least("width", Some(spec.width))?;
     least("per-class", spec.per_class)?;
     least("max-rank", Some(spec.max_rank))?;

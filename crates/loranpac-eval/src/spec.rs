@@ -191,7 +191,10 @@ impl Spec {
     pub fn widen(&mut self, width: Width) {
         match width {
             Width::Finite(width) => self.width = width,
-            Width::Infinite => self.lift = ArcCosine::NAME.to_owned(),
+            Width::Infinite if self.lift == lift::LIFTS[0].name => self.lift = ArcCosine::NAME.to_owned(),
+            Width::Infinite if self.is_infinite() => {}
+            // Other lifts have no limit that we know; a width of 0 is refused.
+            Width::Infinite => self.width = 0,
         }
     }
 

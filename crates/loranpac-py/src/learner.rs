@@ -219,6 +219,7 @@ impl Learner {
         // All of it is looked at before any of it is learned.
         let (rows, chunk) = self.with(py, |state| {
             x.validate(state.map.dim()).map_err(errors::engine)?;
+            state.manifest.iter().try_for_each(|manifest| manifest.config.accepts(x)).map_err(errors::engine)?;
             Ok(state.pieces(x.len()))
         })?;
         let mut digest = TaskDigest::default();

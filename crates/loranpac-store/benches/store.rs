@@ -2,6 +2,8 @@
 //!
 //! E = 50,000, r = 5,000, 150 classes, late schedule; then one more task of 100 samples. `-- WIDTH RANK` for other sizes.
 
+mod samples;
+
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -9,9 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use loranpac::{Config, Features, Filter, Label, Ridge};
+use loranpac::{Config, Features, Filter, Ridge};
 use loranpac_store::disk::{Disk, Output, RealDisk};
 use loranpac_store::{LiftRecord, Model, Settings};
+use samples::samples;
 
 const DIM: usize = 384;
 const CLASSES: usize = 150;
@@ -57,24 +60,6 @@ impl Disk for Counting {
     }
 }
 
-/// Clustered samples of unit length, about.
-fn samples(count: usize, seed: u64) -> (Vec<f32>, Vec<Label>) {
-    let mut state = seed;
-    let mut next = move || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 40) as f32 / (1u64 << 24) as f32 - 0.5
-    };
-    let labels: Vec<usize> = (0..count).map(|i| (i * 7 + seed as usize) % CLASSES).collect();
-    let centre = |class: usize, j: usize| (((class * 7919 + j * 104_729) % 1009) as f32 / 504.5 - 1.0) * 0.05;
-    let x =
-        labels.iter().flat_map(|&class| (0..DIM).map(move |j| (class, j))).map(|(c, j)| centre(c, j) + 0.1 * next());
-    let x = x.collect();
-    (x, labels.into_iter().map(|class| Label::from(class as i64)).collect())
-}
-
 fn main() {
     let sizes: Vec<usize> = std::env::args().filter_map(|word| word.parse().ok()).collect();
     let (width, rank) = (sizes.first().copied().unwrap_or(50_000), sizes.get(1).copied().unwrap_or(5_000));
@@ -89,7 +74,7 @@ fn main() {
         println!("{what:<58} {:>8.2} s {:>9.1} MB", clock.elapsed().as_secs_f64(), bytes as f64 / 1e6);
     };
     let clock = Instant::now();
-    let (x, y) = samples(rank, 1);
+    let (x, y) = samples(rank, DIM, CLASSES, 1);
     model.learn(Features::new(&x, DIM).expect("samples"), &y).expect("learned");
     model.note("first", "1", rank);
     model.commit().expect("committed");
@@ -97,7 +82,7 @@ fn main() {
     println!("r = {}, {} classes", model.manifest().rank(), model.manifest().classes.len());
     drop(model);
 
-    let (x, y) = samples(100, 2);
+    let (x, y) = samples(100, DIM, CLASSES, 2);
     let mut model = Model::open_to_write_on(Box::new(disk.clone()), &path).expect("opened");
     let clock = Instant::now();
     model.learn(Features::new(&x, DIM).expect("samples"), &y).expect("learned");

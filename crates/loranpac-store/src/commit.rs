@@ -101,9 +101,7 @@ fn fill(draft: &mut Draft<'_>, learner: &mut LoRanPac, changes: Changes) -> Resu
 fn fill_infinite(draft: &mut Draft<'_>, learner: &mut Infinite) -> Result<(), Error> {
     let (dim, half) = (learner.feature_map().dim(), learner.config().half);
     let labels = learner.classes().labels();
-    // A part that has become small among many is written again with its neighbours.
-    let small = draft.manifest.kept.iter().rev().take_while(|part| part.samples < SMALL_PART).count();
-    let all = learner.written() == 0 || draft.manifest.rank() != learner.written() || small >= SMALL_PARTS;
+    let all = learner.written() == 0 || draft.manifest.rank() != learner.written();
     let changed = all || learner.written() != learner.len();
     if changed || !draft.manifest.classes.iter().map(|class| &class.label).eq(labels) {
         draft.manifest.weights = None;
@@ -115,9 +113,14 @@ fn fill_infinite(draft: &mut Draft<'_>, learner: &mut Infinite) -> Result<(), Er
     draft.manifest.samples = summary.samples;
     let kept = learner.kept();
     if changed {
-        if all {
-            draft.manifest.kept.clear();
-        }
+        // Many small tasks leave many small parts: now and then they become one.
+        let small = draft.manifest.kept.iter().rev().take_while(|part| part.samples < SMALL_PART).count();
+        let parts = draft.manifest.kept.len();
+        draft.manifest.kept.truncate(match small >= SMALL_PARTS {
+            _ if all => 0,
+            true => parts - small,
+            false => parts,
+        });
         let first = draft.manifest.rank();
         let samples = learner.len() - first;
         let numbers = &kept.samples[first * dim..];
@@ -135,8 +138,12 @@ fn fill_infinite(draft: &mut Draft<'_>, learner: &mut Infinite) -> Result<(), Er
         }
     }
     match &kept.gone {
-        // It changes only together with all samples.
-        Some(_) if !all && draft.manifest.gone.is_some() => {}
+        // Its matrices change only together with all samples.
+        Some(gone) if !all && draft.manifest.gone.is_some() => {
+            if let Some(part) = &mut draft.manifest.gone {
+                (part.error, part.latest) = (gone.error, gone.latest);
+            }
+        }
         None => draft.manifest.gone = None,
         Some(gone) => {
             let n = gone.mass.nrows();
@@ -149,7 +156,8 @@ fn fill_infinite(draft: &mut Draft<'_>, learner: &mut Infinite) -> Result<(), Er
             ];
             let file = draft.write("gone", &tensors)?;
             let (samples, orphans, times) = (gone.samples, gone.orphans, gone.times);
-            draft.manifest.gone = Some(GonePart { file, shape, samples, orphans, times, error: gone.error });
+            let (error, latest) = (gone.error, gone.latest);
+            draft.manifest.gone = Some(GonePart { file, shape, samples, orphans, times, error, latest });
         }
     }
     if draft.manifest.weights.is_none() && learner.is_prepared() {

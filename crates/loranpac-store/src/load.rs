@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use faer::Mat;
 use half::f16;
-use loranpac::{Basis, Buffer, Editable, Factor, Gone, Infinite, Kept, LoRanPac, State, Statistics, Step};
+use loranpac::{Basis, Buffer, Editable, Factor, Gone, Infinite, Kept, Learner, LoRanPac, State, Statistics, Step};
 use rayon::prelude::*;
 
 use crate::error::Error;
@@ -131,6 +131,9 @@ fn infinite(files: &Files, manifest: &Manifest) -> Result<Infinite, Error> {
     }
     if let Some(part) = &manifest.gone {
         let [classes, n] = part.shape;
+        if classes > manifest.classes.len() || n > manifest.rank() {
+            return Err(inconsistent(folder));
+        }
         let numbers = n.saturating_mul(n.saturating_add(1)) / 2;
         let segment = files.get(&part.file)?;
         let upper = segment.tensor::<f64>("mass", 1, numbers)?.all();
@@ -143,10 +146,11 @@ fn infinite(files: &Files, manifest: &Manifest) -> Result<Infinite, Error> {
             orphans: part.orphans,
             times: part.times,
             error: part.error,
+            latest: part.latest,
         });
     }
     let learner = Infinite::from_parts(manifest.lift.build(false)?, manifest.config, table(manifest), kept)?;
-    learner.ok_or_else(|| inconsistent(folder))
+    learner.filter(|learner| learner.summary().samples == manifest.samples).ok_or_else(|| inconsistent(folder))
 }
 
 /// W, transposed (E x c), if it has been formed. It is compared with its checksum.

@@ -143,8 +143,10 @@ pub struct GonePart {
     pub orphans: usize,
     /// How often samples had to go.
     pub times: usize,
-    /// A bound on the length of what is lost of them.
+    /// A bound on the length of what is lost of them, but for the latest.
     pub error: f64,
+    /// The same for those who went last, as long as no sample has come since.
+    pub latest: f64,
 }
 
 /// A step on the way to S.

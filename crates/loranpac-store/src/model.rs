@@ -178,7 +178,7 @@ impl Model {
                 }
                 Some(Form::Infinite(learner)) if !learner.is_prepared() => {
                     let lost = entry.lost.unwrap_or(0.0);
-                    load::coefficients(files, manifest)?.map(|a| learner.set_classifier(&a, entry.facts, lost));
+                    load::coefficients(files, manifest)?.map(|a| learner.set_classifier(a, entry.facts, lost));
                 }
                 _ => {}
             }

@@ -252,6 +252,31 @@ fn samples_that_are_kept_are_written_once() {
     assert_eq!(scores_of(model.prepared().unwrap()).len() / model.manifest().classes.len(), 5 * EACH);
 }
 
+/// Many small tasks do not leave as many files, and a version can be gone back to.
+#[test]
+fn small_parts_of_samples_become_one() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("m.lrp");
+    let mut model = Model::create(&path, &infinite(soft().config)).unwrap();
+    let (x, y) = &tasks(1)[0];
+    let mut most = 0;
+    for i in 0..40 {
+        let x: Vec<f32> = x[..3 * DIM].iter().map(|v| v + 0.01 * i as f32).collect();
+        learn(&mut model, &(x, y[..3].to_vec()));
+        most = most.max(model.manifest().kept.len());
+    }
+    assert!(most == 32 && model.manifest().kept.len() < 12, "{most}");
+    let before = scores_of(model.prepared().unwrap());
+    model.commit().unwrap();
+    learn(&mut model, &tasks(2)[1]);
+    assert_ne!(scores_of(model.prepared().unwrap()), before);
+    model.rollback(None).unwrap();
+    assert_eq!(scores_of(model.prepared().unwrap()), before);
+    drop(model);
+    assert!(Model::verify(&path).unwrap().damage.is_empty());
+    assert_eq!(scores_of(Model::open(&path).unwrap().prepared().unwrap()), before);
+}
+
 fn contains(path: &std::path::Path, numbers: &[f32]) -> bool {
     let wanted: Vec<u8> = numbers.iter().flat_map(|v| v.to_le_bytes()).collect();
     let mut files = fs::read_dir(path).unwrap().map(|entry| fs::read(entry.unwrap().path()).unwrap());
@@ -281,6 +306,10 @@ fn a_manifest_of_infinite_width_that_lies_is_refused() {
     assert!(refused(&|m| m["kept"][0]["samples"] = 7.into()));
     assert!(refused(&|m| m["kept"] = serde_json::json!([])));
     assert!(refused(&|m| m["gone"]["shape"] = serde_json::json!([u64::MAX, u64::MAX])));
+    assert!(refused(&|m| m["gone"]["shape"] = serde_json::json!([u64::MAX, 0])));
+    assert!(refused(&|m| m["gone"]["orphans"] = u64::MAX.into()));
+    assert!(refused(&|m| m["gone"]["error"] = (-1.0).into()));
+    assert!(refused(&|m| m["samples"] = 1000.into()));
     assert!(refused(&|m| m["gone"] = serde_json::Value::Null));
     assert!(refused(&|m| m["classes"][0]["count"] = 1.into()));
     assert!(refused(&|m| m["lift"]["name"] = "relu-random".into()));

@@ -277,8 +277,9 @@ impl Dual<'_> {
     }
 
     fn selection(&self, truncation: Truncation) -> Selection {
-        let (samples, max_rank) = (self.samples, self.max_rank);
-        Selection { truncation, width: usize::MAX, samples, max_rank, keep_null: false }
+        // Beyond a cap there are more samples than rows, and it is a share of the rows that is cut.
+        let (width, samples, max_rank) = (self.kernel.rank(), self.samples, self.max_rank);
+        Selection { truncation, width, samples, max_rank, keep_null: false }
     }
 
     /// lambda of the soft filter, never below the rounding of K.
@@ -291,8 +292,9 @@ impl Dual<'_> {
                 let mu = self.kernel.eigenvalues()?;
                 selection.kept(&mu).checked_sub(1).map_or(floor, |last| mu[last])
             }
-            Ridge::GeometricMean => self.kernel.geometric_mean()?.unwrap_or(floor),
-            Ridge::LeaveOneOut => return self.best_ridge(floor),
+            Ridge::LeaveOneOut if self.classes.is_some() => return self.best_ridge(floor),
+            // Samples that are gone cannot be left out.
+            Ridge::GeometricMean | Ridge::LeaveOneOut => self.kernel.geometric_mean()?.unwrap_or(floor),
         };
         Ok(ridge.max(floor))
     }

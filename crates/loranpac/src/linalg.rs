@@ -146,6 +146,9 @@ fn cholesky_by_blocks(
 /// the largest. Returns the rank, which is the number of columns of L, and the rows in the order in which they came.
 pub(crate) fn pivoted_cholesky(a: MatMut<'_, f64>) -> Option<(usize, Vec<usize>)> {
     let n = a.nrows();
+    if (0..n).all(|i| a[(i, i)] == 0.0) {
+        return Some((0, (0..n).collect()));
+    }
     let (mut order, mut inverse) = (vec![0usize; n], vec![0usize; n]);
     let mut scratch =
         MemBuffer::new(llt_pivoting::factor::cholesky_in_place_scratch::<usize, f64>(n, par(), Default::default()));

@@ -89,6 +89,17 @@ pub fn preflight(
     if needed <= available {
         return Ok(());
     }
+    if width == usize::MAX {
+        let advice = match largest_cap(cap, available, needs) {
+            0 => "there is room for none".to_owned(),
+            samples => format!("keep fewer, with --max-rank {samples} or less"),
+        };
+        return Err(Error::Memory(format!(
+            "{method} at infinite width keeps samples and needs about {}, but {} are available: {advice}",
+            human_bytes(needed),
+            human_bytes(available),
+        )));
+    }
     let advice = match largest_cap(cap.min(width), available, needs) {
         0 => "reduce the width".to_owned(),
         rank => format!("cap the basis with --max-rank {rank} or less, or reduce the width"),

@@ -299,6 +299,90 @@ fn a_capped_model_stays_within_its_reported_loss() {
     }
 }
 
+/// A model that has let samples go is still one: it cuts, merges, knows what is foreign, and takes edits.
+#[test]
+fn a_capped_model_goes_on() {
+    let config = |filter| Config { filter, max_rank: 30, chunk: 8, ..Config::default() };
+    let stream = [samples(1, &[1, 2], 20), samples(2, &[3, 4], 20), samples(3, &[1, 5], 25)];
+    let test = samples(9, &[1, 2, 3, 4, 5], 20);
+    let mut hard = with(config(HARD));
+    stream.iter().for_each(|task| learn(&mut hard, task));
+    hard.prepare().unwrap();
+    let kept = hard.summary().kept_rank.unwrap();
+    assert_eq!(kept, (0.75 * hard.len() as f64).ceil() as usize, "a share of what is there is cut");
+    assert_eq!(hard.spectrum().unwrap().unwrap().len(), hard.len());
+    let foreign: Vec<f32> = test.0.iter().map(|v| -v).collect();
+    let mean = |model: &mut Infinite, x: &[f32]| {
+        let shares = model.novelty(Features::new(x, DIM).unwrap()).unwrap().unwrap();
+        shares.iter().sum::<f64>() / shares.len() as f64
+    };
+    assert!(mean(&mut hard, &foreign) > 2.0 * mean(&mut hard, &test.0));
+
+    // There is nobody to leave out any more.
+    let mut loo = with(config(Filter::Soft(Ridge::LeaveOneOut)));
+    let mut soft = with(config(SOFT));
+    for task in &stream {
+        learn(&mut loo, task);
+        learn(&mut soft, task);
+    }
+    assert_eq!(scores(&mut loo, &test.0), scores(&mut soft, &test.0));
+    assert_eq!(loo.summary().leave_one_out, None);
+
+    // Merging, with samples gone on both sides; the training error lies where it is said to lie.
+    let mut parts: Vec<Infinite> = stream.iter().map(|_| with(config(SOFT))).collect();
+    parts.iter_mut().zip(&stream).for_each(|(part, task)| learn(part, task));
+    assert!(parts.iter().all(|part| part.kept().gone.is_some()));
+    let mut merged = with(config(SOFT));
+    merged.merge(&mut parts).unwrap();
+    let seen = joined(&stream);
+    for _ in 0..2 {
+        let found = scores(&mut merged, &seen.0);
+        let y = one_hot(&seen.1, merged.classes().labels());
+        let mse = (found.transpose() - y).squared_norm_l2() / seen.1.len() as f64;
+        let summary = merged.summary();
+        assert_eq!(summary.samples, seen.1.len());
+        let (low, high) = (summary.train_mse.unwrap(), summary.train_mse_upper.unwrap());
+        assert!(low - 1e-6 <= mse && mse <= high + 1e-6, "{low} {mse} {high}");
+        // From its parts again, it is the same.
+        let (lift, config) = (merged.feature_map(), *merged.config());
+        merged = Infinite::from_parts(lift, config, merged.classes().clone(), merged.kept().clone()).unwrap().unwrap();
+    }
+    assert!(common::accuracy(&mut merged, &test) > 0.85);
+    // Samples that are still there can be taken back or relabelled.
+    let (x, class) = (merged.kept().samples[..DIM].to_vec(), merged.kept().classes[0]);
+    let label = merged.classes().labels()[class].clone();
+    let x = Features::new(&x, DIM).unwrap();
+    merged.relabel(x, std::slice::from_ref(&label), &[Label::from("moved")]).unwrap();
+    merged.unlearn(x, &[Label::from("moved")]).unwrap();
+    assert_eq!(merged.summary().samples, seen.1.len() - 1);
+    assert!(scores(&mut merged, &test.0).norm_max().is_finite());
+}
+
+/// Right after samples have gone, what is lost of them lies outside everything that the classifier uses.
+#[test]
+fn the_training_error_is_exact_until_new_samples_come() {
+    let mut capped = with(Config { filter: SOFT, max_rank: 30, chunk: 10, ..Config::default() });
+    let data = samples(1, &[1, 2, 3], 14);
+    learn(&mut capped, &data);
+    assert!(capped.len() == 30 && capped.kept().gone.is_some());
+    let y = one_hot(&data.1, capped.classes().labels());
+    let mse = (scores(&mut capped, &data.0).transpose() - y).squared_norm_l2() / data.1.len() as f64;
+    let summary = capped.summary();
+    assert_eq!(summary.train_mse, summary.train_mse_upper);
+    assert!((summary.train_mse.unwrap() - mse).abs() < 1e-6, "{summary:?} {mse}");
+    assert!(summary.certificate.unwrap().lost > 0.0);
+}
+
+#[test]
+fn features_that_are_all_zero_do_not_stop_a_capped_model() {
+    let mut model = with(Config { max_rank: 5, chunk: 5, filter: SOFT, ..Config::default() });
+    for _ in 0..4 {
+        learn(&mut model, &(vec![0.0; 6 * DIM], vec![Label::from(1); 6]));
+    }
+    assert_eq!(model.summary().samples, 24);
+    assert_eq!(scores(&mut model, &[1.0; DIM]).norm_max(), 0.0);
+}
+
 /// With a cap that is never reached by anything but duplicates, nothing is lost at all.
 #[test]
 fn duplicates_cost_a_capped_model_nothing() {
@@ -343,18 +427,23 @@ fn duplicates_zero_vectors_and_opposites_do_no_harm() {
 /// The geometric mean leaves out directions that are none, as the explicit form does.
 #[test]
 fn the_geometric_mean_is_that_of_the_eigenvalues_that_are_there() {
-    let mut data = samples(1, &[1, 2], 10);
-    data.0.extend_from_within(..5 * DIM);
-    data.1.extend_from_within(..5);
-    let k = matrix(&data.0, &data.0);
-    let eigen = k.self_adjoint_eigen(Side::Lower).unwrap();
-    let mut values: Vec<f64> = eigen.S().column_vector().iter().copied().collect();
-    values.reverse();
-    let expected = (values[..20].iter().map(|v| v.ln()).sum::<f64>() / 20.0).exp();
-    let mut model = model(SOFT);
-    learn(&mut model, &data);
-    model.prepare().unwrap();
-    assert!((model.summary().ridge.unwrap() / expected - 1.0).abs() < 1e-6);
+    // The second has copies across the blocks of the factorisation, and zeros.
+    for (each, copies) in [(10, 5), (150, 250)] {
+        let mut data = samples(1, &[1, 2], each);
+        let n = data.1.len();
+        data.0.extend_from_within(..copies * DIM);
+        data.0.extend([0.0; DIM]);
+        data.1.extend_from_within(..copies + 1);
+        let k = matrix(&data.0, &data.0);
+        let eigen = k.self_adjoint_eigen(Side::Lower).unwrap();
+        let mut values: Vec<f64> = eigen.S().column_vector().iter().copied().collect();
+        values.reverse();
+        let expected = (values[..n].iter().map(|v| v.ln()).sum::<f64>() / n as f64).exp();
+        let mut model = model(SOFT);
+        learn(&mut model, &data);
+        model.prepare().unwrap();
+        assert!((model.summary().ridge.unwrap() / expected - 1.0).abs() < 1e-5, "{each}");
+    }
 }
 
 #[test]

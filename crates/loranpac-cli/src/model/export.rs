@@ -34,7 +34,9 @@ pub struct Args {
 pub fn main(args: Args) -> Result<()> {
     on_threads(args.threads, || {
         let mut model = Model::open(&args.model)?;
-        warn_small_classes(&model, args.least, "a classifier");
+        if !model.manifest().is_infinite() {
+            warn_small_classes(&model, args.least, "a classifier");
+        }
         if args.probabilities {
             warn_stale_temperature(&model);
         }

@@ -63,7 +63,7 @@ pub struct Args {
     /// Hard: cut when the classifier is formed, or after every task as in the paper
     #[arg(long, value_enum, default_value = "late")]
     schedule: ScheduleArg,
-    /// Keep at most R directions; at infinite width, at most R samples
+    /// Keep at most R directions; at infinite width, R samples (and up to a quarter more between cuts)
     #[arg(long, default_value_t = Config::default().max_rank, value_name = "R")]
     max_rank: usize,
     /// Earlier versions to keep, for rollback
@@ -133,8 +133,14 @@ pub fn main(args: Args) -> Result<()> {
         ScheduleArg::Late => Schedule::Late,
         ScheduleArg::Paper => Schedule::Paper,
     };
-    if args.width == Width::Infinite && args.lift != lift::LIFTS[0].name {
+    let limit = lift::ArcCosine::NAME;
+    if args.width == Width::Infinite && args.lift != lift::LIFTS[0].name && args.lift != limit {
         bail!("--width infinite does not go with --lift {}: it is the limit of {}", args.lift, lift::LIFTS[0].name);
+    }
+    if (args.width == Width::Infinite || args.lift == limit)
+        && (args.lift_seed != 0 || args.gamma != lift::DEFAULT_GAMMA)
+    {
+        bail!("--lift-seed and --gamma mean nothing at infinite width: nothing is drawn");
     }
     let lift = match args.width {
         Width::Finite(width) => LiftRecord::new(&args.lift, dim, width, args.lift_seed, args.gamma)?,
@@ -146,11 +152,9 @@ pub fn main(args: Args) -> Result<()> {
     let settings = Settings { lift, config, keep: args.keep, encoder: args.encoder };
     let model = Model::create(&folder, &settings)?;
     let lift = &model.manifest().lift;
-    match args.width {
-        Width::Finite(_) => {
-            println!("{}: {} features, lifted to {} by {}", shown(&folder), lift.dim, lift.width, lift.name);
-        }
-        Width::Infinite => println!(
+    match lift.is_infinite() {
+        false => println!("{}: {} features, lifted to {} by {}", shown(&folder), lift.dim, lift.width, lift.name),
+        true => println!(
             "{}: {} features, infinite width; the model will keep the samples that it learns",
             shown(&folder),
             lift.dim

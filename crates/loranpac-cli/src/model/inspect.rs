@@ -83,7 +83,9 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
         Filter::Hard { truncation, ridge } if ridge > 0.0 => format!("hard, {truncation:?}, ridge {ridge}"),
         Filter::Hard { truncation, .. } => format!("hard, {truncation:?}"),
         Filter::Soft(Ridge::GeometricMean) => "soft, ridge = geometric mean of the spectrum".to_owned(),
-        Filter::Soft(Ridge::LeaveOneOut) => "soft, ridge by leave-one-out accuracy".to_owned(),
+        Filter::Soft(Ridge::LeaveOneOut) => {
+            "soft, ridge by leave-one-out accuracy (once samples are gone, geometric mean)".to_owned()
+        }
         Filter::Soft(ridge) => format!("soft, {ridge:?}"),
     };
     let kept = history.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
@@ -93,9 +95,10 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
         format!("temperature {:.4}, fitted on {} samples at version {}", c.temperature, c.samples, c.version)
     });
     let (lifted, parts) = match manifest.is_infinite() {
-        true => {
-            ("infinite width, by the arc-cosine kernel: SAMPLES ARE KEPT (not exemplar-free)".to_owned(), "samples")
-        }
+        true => (
+            "infinite width, by the arc-cosine kernel: SAMPLES ARE KEPT (not exemplar-free)".to_owned(),
+            "samples (and a quarter more between cuts)",
+        ),
         false => (format!("{} to {} features, seed {}", lift.name, lift.width, lift.seed), "directions"),
     };
     let kept_parts = if manifest.is_infinite() { "samples kept" } else { "directions" };

@@ -256,7 +256,9 @@ fn survey(model: &Model, file: &Path, args: &Args, known: &HashMap<String, usize
             let most = args.task_size.map_or(ROWS, |size| ROWS.min(size - digest.samples()));
             let Some(batch) = reader.next(most)? else { break };
             let x = Features::new(&batch.x, dim)?;
-            x.validate(dim).map_err(|e| anyhow::anyhow!("{}: from row {} on: {e}", shown(file), batch.first))?;
+            x.validate(dim)
+                .and_then(|()| manifest.config.accepts(x))
+                .map_err(|e| anyhow::anyhow!("{}: from row {} on: {e}", shown(file), batch.first))?;
             let labels = batch.labels.unwrap_or_default();
             digest.add(x, &labels);
             seen.add(x);

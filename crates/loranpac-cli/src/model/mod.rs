@@ -110,7 +110,11 @@ impl Classifier {
     /// The classifier of a model.
     pub fn of(mut model: Model) -> Result<Classifier> {
         let linear = match model.manifest().is_infinite() {
-            true => None,
+            true => {
+                // Formed now if it has to be: whoever opens a file for the answers should know that there will be some.
+                model.prepared()?;
+                None
+            }
             false => Some(inference(&mut model)?),
         };
         let linear = linear.map(|inference| inference.lift.build(true).map(|map| (inference, map))).transpose()?;
@@ -196,6 +200,10 @@ pub fn new_label(known: &[Label], text: &str) -> Label {
 
 /// Classes with fewer samples than this: their sums reveal them.
 pub fn warn_small_classes(model: &Model, least: usize, what: &str) {
+    if model.manifest().is_infinite() {
+        eprintln!("note: {} is of infinite width: whoever has it has its samples", shown(model.folder()));
+        return;
+    }
     let small: Vec<String> = model
         .manifest()
         .classes

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
-use faer::{Accum, Mat};
+use faer::{Accum, Mat, MatRef, Side};
 
 use super::lifted::{LEAST, bytes_of, indices};
 use super::{Config, Editable, Form, Learner, Schedule, Scores, StreamSizes, Summary, check_task};
@@ -74,15 +74,25 @@ pub struct Gone {
     pub orphans: usize,
     /// How often samples had to go.
     pub times: usize,
-    /// A bound on the length of what the projections have lost: `|H - Phi (...)|_F`.
+    /// A bound on the length of what the projections have lost: `|H - Phi (...)|_F`, without the latest.
     pub error: f64,
+    /// The same for those who went last, as long as no sample has come since: what they have lost is orthogonal to
+    /// everything that is kept, and costs the classifier nothing.
+    pub latest: f64,
+}
+
+impl Gone {
+    /// New samples are coming: what was lost last may have components along them.
+    fn settle(&mut self) {
+        self.error += std::mem::take(&mut self.latest);
+    }
 }
 
 /// A, and what forming it showed.
 struct Classifier {
     /// The samples that are kept.
     polar: Polar,
-    /// A', n x c, times the length of each sample.
+    /// A', n x c.
     weights: Mat<f64>,
     facts: Facts,
     /// A bound on what has changed in `H H'` because samples are gone.
@@ -122,7 +132,13 @@ impl Infinite {
                 let (m, finite) = (gone.mass.nrows(), gone.mass.is_all_finite() && gone.sums.is_all_finite());
                 m <= n && gone.mass.ncols() == m && gone.sums.ncols() == m && gone.sums.nrows() <= classes && finite
             })
-            && (kept.gone.is_some() || own == kept.counts);
+            && match &kept.gone {
+                None => own == kept.counts,
+                Some(gone) => {
+                    let all = kept.counts.iter().try_fold(gone.orphans, |sum, count| sum.checked_add(*count));
+                    n.checked_add(gone.samples) == all && all.is_some() && gone.error >= 0.0 && gone.latest >= 0.0
+                }
+            };
         Ok(fits.then_some(Infinite { written: n, table, kept, ..model }))
     }
 
@@ -157,20 +173,15 @@ impl Infinite {
     }
 
     /// A of the current classifier, transposed (n x c): `scores(x) = A k(Z, x)`.
-    pub fn coefficients(&mut self) -> Result<Mat<f64>, Error> {
-        let Classifier { polar, weights, .. } = self.classifier()?;
-        let unscaled = |i: usize, c: usize| match polar.lengths()[i] {
-            0.0 => 0.0,
-            length => weights[(i, c)] / length,
-        };
-        Ok(Mat::from_fn(weights.nrows(), weights.ncols(), unscaled))
+    pub fn coefficients(&mut self) -> Result<MatRef<'_, f64>, Error> {
+        Ok(self.classifier()?.weights.as_ref())
     }
 
     /// Takes a classifier that was formed before and written down; false if it does not fit.
-    pub fn set_classifier(&mut self, coefficients: &Mat<f64>, facts: Facts, lost: f64) -> bool {
-        let fits = (coefficients.nrows(), coefficients.ncols()) == (self.len(), self.table.len());
+    pub fn set_classifier(&mut self, weights: Mat<f64>, facts: Facts, lost: f64) -> bool {
+        let fits = (weights.nrows(), weights.ncols()) == (self.len(), self.table.len());
         if fits {
-            self.classifier = Some(self.scaled(coefficients, facts, lost));
+            self.classifier = Some(Classifier { polar: self.polar(), weights, facts, lost });
         }
         fits
     }
@@ -183,8 +194,9 @@ impl Infinite {
             assert_eq!(self.lift.dim(), other.lift.dim(), "models of different features cannot be merged");
             let places = indices(&mut self.table, other.table.labels());
             self.join(&other.kept, &places);
+            self.make_room()?;
         }
-        self.make_room()
+        Ok(())
     }
 
     /// Appends what another model has kept; `places` are its classes here.
@@ -194,6 +206,9 @@ impl Infinite {
         places.iter().zip(&other.counts).for_each(|(class, count)| self.kept.counts[*class] += count);
         self.kept.classes.extend(other.classes.iter().map(|class| places[*class]));
         self.kept.samples.extend_from_slice(&other.samples);
+        if let Some(ours) = &mut self.kept.gone {
+            ours.settle();
+        }
         let Some(theirs) = &other.gone else { return };
         let ours = self.kept.gone.get_or_insert_with(|| Gone {
             mass: Mat::zeros(0, 0),
@@ -202,6 +217,7 @@ impl Infinite {
             orphans: 0,
             times: 0,
             error: 0.0,
+            latest: 0.0,
         });
         // Theirs begins where ours ends; what lies between has no mass but its own.
         let n = before + theirs.mass.nrows();
@@ -215,11 +231,11 @@ impl Infinite {
         ours.orphans += theirs.orphans;
         ours.times += theirs.times;
         // The losses of different samples are columns of one matrix.
-        ours.error = ours.error.hypot(theirs.error);
+        ours.error = ours.error.hypot(theirs.error + theirs.latest);
     }
 
     fn polar(&self) -> Polar {
-        Polar::new(faer::MatRef::from_column_major_slice(&self.kept.samples, self.lift.dim(), self.len()))
+        Polar::new(MatRef::from_column_major_slice(&self.kept.samples, self.lift.dim(), self.len()))
     }
 
     /// K of all samples that are kept: what is missing is computed, block by block.
@@ -292,12 +308,14 @@ impl Infinite {
             }
             let polar = self.polar();
             self.extend_kernel(&polar);
-            self.classifier = Some(self.formed()?);
+            let (weights, facts, lost) = self.formed()?;
+            self.classifier = Some(Classifier { polar, weights, facts, lost });
         }
         self.classifier.as_ref().ok_or(Error::NothingLearned)
     }
 
-    fn formed(&mut self) -> Result<Classifier, Error> {
+    /// A', what forming it showed, and a bound on what has changed in `H H'`.
+    fn formed(&mut self) -> Result<(Mat<f64>, Facts, f64), Error> {
         let samples = self.samples();
         let labelled = self.kept.counts.iter().sum::<usize>() as f64 / samples as f64;
         let Config { filter, max_rank, .. } = self.config;
@@ -305,44 +323,40 @@ impl Infinite {
             let (labels, classes) = (self.labels(), Some(self.kept.classes.as_slice()));
             let mut dual = Dual { kernel: &mut self.kernel, labels: &labels, classes, samples, labelled, max_rank };
             let solution = dual.solve(filter)?;
-            return Ok(self.scaled(&solution.coefficients.transpose().to_owned(), solution.facts, 0.0));
+            return Ok((solution.coefficients.transpose().to_owned(), solution.facts, 0.0));
         };
         let (mut kernel, labels, g) = self.whitened()?;
         let energy = kernel.trace();
         let mut dual = Dual { kernel: &mut kernel, labels: &labels, classes: None, samples, labelled, max_rank };
         let solution = dual.solve(filter)?;
         let (x, mut facts) = (solution.coefficients, solution.facts);
-        // What was lost changes the scores of all samples by a matrix of at most this length: `W (H - Phi (...))`.
-        let curved = &x * kernel.to_matrix();
-        let length: f64 = (0..x.ncols()).map(|j| x.col(j).transpose() * curved.col(j)).sum::<f64>().max(0.0).sqrt();
+        // What was lost changes the scores of all samples by a matrix of at most this length: `W (H - Phi (...))`, with
+        // |W|^2 the largest eigenvalue of `X K X'`.
+        let squared = &x * (kernel.to_matrix() * x.transpose());
+        let squared = squared.self_adjoint_eigenvalues(Side::Lower).map_err(|_| Error::Eigen { rank: x.nrows() })?;
+        let length = squared.last().copied().unwrap_or(0.0).max(0.0).sqrt();
         let change = gone.error * length / (samples as f64).sqrt();
         let middle = facts.train_mse.sqrt();
         facts.train_mse = (middle - change).max(0.0).powi(2);
         facts.train_mse_upper = (middle + change).powi(2);
-        let lost = gone.error * (2.0 * energy.max(0.0).sqrt() + gone.error);
-        Ok(self.scaled(&(&g * x.transpose()), facts, lost))
+        let error = gone.error + gone.latest;
+        let lost = error * (2.0 * energy.max(0.0).sqrt() + error);
+        Ok((&g * x.transpose(), facts, lost))
     }
 
-    /// A' with the lengths of the samples in it.
-    fn scaled(&self, coefficients: &Mat<f64>, facts: Facts, lost: f64) -> Classifier {
-        let polar = self.polar();
-        let mut weights = coefficients.clone();
-        for column in weights.col_iter_mut() {
-            column.iter_mut().zip(polar.lengths()).for_each(|(weight, length)| *weight *= length);
-        }
-        Classifier { polar, weights, facts, lost }
-    }
-
-    /// Shapes of the kernel between the samples that are kept and a few others, padded so that a sample's are the same to
-    /// the last bit whatever else is in its batch; and those others.
-    fn shapes(polar: &Polar, x: Features<'_>) -> (Mat<f64>, Polar) {
+    /// The kernel between the samples that are kept and a few others, padded so that a sample's is the same to the last bit
+    /// whatever else is in its batch, but for the lengths of those others; and they themselves.
+    fn between(polar: &Polar, x: Features<'_>) -> (Mat<f64>, Polar) {
         let mut padded: Vec<f32> = (0..x.len()).flat_map(|row| x.row(row)).copied().collect();
         let n = x.len().max(LEAST);
         padded.resize(n * x.dim(), 0.0);
-        let other = Polar::new(faer::MatRef::from_column_major_slice(&padded, x.dim(), n));
-        let mut shapes = Mat::zeros(polar.len(), n);
-        polar.shapes(0..polar.len(), &other, 0..n, shapes.as_mut());
-        (shapes, other)
+        let other = Polar::new(MatRef::from_column_major_slice(&padded, x.dim(), n));
+        let mut kernel = Mat::zeros(polar.len(), n);
+        polar.shapes(0..polar.len(), &other, 0..n, kernel.as_mut());
+        for column in kernel.col_iter_mut() {
+            column.iter_mut().zip(polar.lengths()).for_each(|(value, length)| *value *= length);
+        }
+        (kernel, other)
     }
 
     /// Lets samples go when there are more than the cap and its slack allow: those stay that pivoted Cholesky takes first,
@@ -361,7 +375,7 @@ impl Infinite {
         self.reduce(&stay, true)
     }
 
-    /// Keeps some of the samples. The others leave their projections, if they are only `gone`; otherwise they have never
+    /// Keeps some of the samples. The others leave their projections, if they are only `gone` (K is there then); otherwise they have never
     /// been there, and only what lies on them of samples that went before is projected.
     fn reduce(&mut self, stay: &[bool], gone: bool) -> Result<(), Error> {
         let (keep, leave): (Vec<usize>, Vec<usize>) = (0..self.len()).partition(|i| stay[*i]);
@@ -369,7 +383,9 @@ impl Infinite {
             return Ok(());
         }
         if gone || self.kept.gone.is_some() {
-            self.renew_kernel();
+            if !gone {
+                self.renew_kernel();
+            }
             self.kept.gone = Some(self.projected(&keep, &leave, gone)?);
         }
         // A prefix of K stays what it was.
@@ -428,7 +444,8 @@ impl Infinite {
             samples: old.map_or(0, |gone| gone.samples) + if own { leave.len() } else { 0 },
             orphans: old.map_or(0, |gone| gone.orphans),
             times: old.map_or(0, |gone| gone.times) + usize::from(own),
-            error: old.map_or(0.0, |gone| gone.error) + lost.max(0.0).sqrt(),
+            error: old.map_or(0.0, |gone| gone.error + gone.latest),
+            latest: lost.max(0.0).sqrt(),
         })
     }
 
@@ -489,18 +506,23 @@ impl Learner for Infinite {
     /// Samples are appended, and nothing is computed but what the cap asks for.
     fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
         check_task(x, labels, self.lift.dim())?;
-        self.check_range(x)?;
+        self.config.accepts(x)?;
         self.classifier = None;
-        for (part, labels) in x.chunks(self.config.chunk).zip(labels.chunks(self.config.chunk)) {
+        let mut outcome = Ok(());
+        let chunk = x.len().div_ceil(x.len().div_ceil(self.config.chunk));
+        for (part, labels) in x.chunks(chunk).zip(labels.chunks(chunk)) {
+            if let Some(gone) = &mut self.kept.gone {
+                gone.settle();
+            }
             let classes = indices(&mut self.table, labels);
             self.kept.counts.resize(self.table.len(), 0);
             classes.iter().for_each(|class| self.kept.counts[*class] += 1);
             let rows = self.rounded(part);
             self.kept.samples.extend(rows);
             self.kept.classes.extend(classes);
-            self.make_room()?;
+            outcome = outcome.and(self.make_room());
         }
-        Ok(())
+        outcome
     }
 
     fn prepare(&mut self) -> Result<(), Error> {
@@ -514,9 +536,9 @@ impl Learner for Infinite {
         let classes = weights.ncols();
         let mut values = Vec::with_capacity(x.len() * classes);
         for part in x.chunks(chunk) {
-            let (shapes, other) = Self::shapes(polar, part);
-            let mut scores = Mat::<f64>::zeros(classes, shapes.ncols());
-            matmul(&mut scores, Accum::Replace, weights.transpose(), &shapes, 1.0, par());
+            let (kernel, other) = Self::between(polar, part);
+            let mut scores = Mat::<f64>::zeros(classes, kernel.ncols());
+            matmul(&mut scores, Accum::Replace, weights.transpose(), &kernel, 1.0, par());
             for (i, length) in other.lengths().iter().take(part.len()).enumerate() {
                 values.extend(scores.col(i).iter().map(|score| (score * length) as f32));
             }
@@ -530,12 +552,11 @@ impl Learner for Infinite {
         let (ridge, mut energies) = (facts.ridge, Vec::with_capacity(x.len()));
         let mut known = Mat::<f64>::zeros(polar.len(), x.len());
         for part in x.chunks(CHUNKED) {
-            let (shapes, other) = Self::shapes(polar, part);
+            let (kernel, other) = Self::between(polar, part);
             let first = energies.len();
             for (i, length) in other.lengths().iter().take(part.len()).enumerate() {
                 let column = known.as_mut().col_mut(first + i);
-                let terms = column.iter_mut().zip(shapes.col(i).iter()).zip(polar.lengths());
-                terms.for_each(|((value, shape), own)| *value = shape * own * length);
+                column.iter_mut().zip(kernel.col(i).iter()).for_each(|(value, k)| *value = k * length);
             }
             energies.extend(other.energies().take(part.len()));
         }
@@ -601,8 +622,9 @@ impl Learner for Infinite {
         let Config { max_rank, chunk, .. } = self.config;
         let most = with_slack(max_rank, chunk).saturating_add(chunk);
         let n = stream.samples.min(most);
-        // Beyond the cap: K, its factor, M, and what is selected from them.
-        let squares = if stream.samples > most { 5 } else { 1 };
+        // Beyond the cap: K, M - I, G or a factor of K, and what is multiplied.
+        let capped = self.kept.gone.is_some() || stream.samples > with_slack(max_rank, chunk);
+        let squares = if capped { 6 } else { 1 };
         let columns =
             sum(&[product(&[12, self.lift.dim()]), product(&[5, 8, stream.classes]), product(&[2, 8, chunk])]);
         sum(&[product(&[squares, 8, n, n]), product(&[n, columns])])
@@ -621,21 +643,11 @@ impl Infinite {
         Books {
             samples: self.samples(),
             largest_class: self.kept.counts.iter().copied().max().unwrap_or(0),
-            past: Losses { lost, largest: lost, cuts, removed: samples, capped: samples, dropped: 0.0 },
+            // No eigenvalue was cut, so that there is no gamma.
+            past: Losses { lost, largest: 0.0, cuts, removed: samples, capped: samples, dropped: 0.0 },
             latest: Cut::default(),
             semidefinite: gone.is_none(),
         }
-    }
-
-    /// Values that half precision cannot hold are refused before anything is changed.
-    fn check_range(&self, x: Features<'_>) -> Result<(), Error> {
-        let limit = half::f16::MAX.to_f32();
-        for row in 0..if self.config.half { x.len() } else { 0 } {
-            if let Some(value) = x.row(row).iter().copied().find(|value| value.abs() > limit) {
-                return Err(Error::TooLarge { row, value, limit });
-            }
-        }
-        Ok(())
     }
 }
 

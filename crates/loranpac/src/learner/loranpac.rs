@@ -84,6 +84,19 @@ impl Config {
     }
 }
 
+impl Config {
+    /// Checks that samples can be kept as the settings say: half precision holds numbers up to 65,504.
+    pub fn accepts(&self, x: Features<'_>) -> Result<(), Error> {
+        let limit = half::f16::MAX.to_f32();
+        for row in 0..if self.half { x.len() } else { 0 } {
+            if let Some(value) = x.row(row).iter().copied().find(|value| value.abs() > limit) {
+                return Err(Error::TooLarge { row, value, limit });
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The learner.
 pub struct LoRanPac {
     lifted: Lifted,
