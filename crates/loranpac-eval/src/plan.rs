@@ -95,8 +95,8 @@ impl Maps {
             let mut cap = usize::MAX;
             for (spec, dim) in runs.iter() {
                 let Need { width, bytes, .. } = self.need(spec, *dim, sizes)?;
-                // No more directions are ever needed than there are samples.
-                let most = width.min(sizes.samples.max(1));
+                // At infinite width it is samples that are kept.
+                let most = if width == usize::MAX { sizes.samples.max(1) } else { width };
                 if bytes(1) != bytes(most) {
                     cap = cap.min(memory::largest_cap(most, budget, &bytes).max(1));
                 }
