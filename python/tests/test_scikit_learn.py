@@ -110,7 +110,7 @@ def test_messages_name_the_argument(blobs, tmp_path):
         ({"truncate": 1.5}, "truncate"),
         ({"truncate": "a lot"}, "truncate: a number is expected"),
         ({"ridge": -1.0}, "ridge"),
-        ({"ridge": "big"}, "ridge: a number is expected"),
+        ({"ridge": "big"}, "ridge: a number or 'loo' is expected"),
         ({"rank": 2.7}, "rank: a whole number"),
         ({"gamma": "x"}, "gamma: a number is expected"),
         ({"n_jobs": 0}, "n_jobs: a whole number other than 0"),
