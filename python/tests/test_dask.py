@@ -59,6 +59,20 @@ def test_shards_on_a_cluster_are_one_model(cluster, whole, tmp_path):
         fit(shards, tmp_path / "all.lrp")
 
 
+def test_shards_of_infinite_width(tmp_path):
+    from loranpac.dask import fit
+
+    infinite = LoRanPACClassifier(width=float("inf"))
+    whole = LoRanPACClassifier(width=float("inf"))
+    for number in range(SHARDS):
+        whole.partial_fit(*samples(number))
+    shards = [dask.delayed(samples)(number) for number in range(SHARDS)]
+    with dask.config.set(scheduler="synchronous"):
+        model = fit(shards, tmp_path / "all.lrp", infinite, fan_in=3)
+    assert_same(model, whole)
+    assert model.width == float("inf") and model.leave_one_out_ > 0.9
+
+
 def test_a_killed_worker_changes_nothing(cluster, whole, tmp_path):
     from loranpac.dask import fit
 

@@ -21,7 +21,7 @@ pub fn methods() -> String {
     let entry = |method: &loranpac::registry::Method| {
         serde_json::json!({
             "name": method.name, "summary": method.summary, "lifted": method.input.lifted(),
-            "continual": method.continual, "exemplar_free": method.exemplar_free, "truncates": method.truncates,
+            "continual": method.continual, "exemplar_free": method.exemplar_free, "infinite": method.infinite, "truncates": method.truncates,
             "cuts": method.cuts,
             "settings": method.settings.iter().map(|(name, meaning)| (*name, *meaning))
                 .collect::<std::collections::BTreeMap<_, _>>(),

@@ -130,7 +130,7 @@ impl Axis {
                 Scenario::Domain => Place::text("domains"),
                 Scenario::Joint => Place::text("joint"),
             },
-            Axis::Width if spec.is_infinite() => Place::text("E = infinite"),
+            Axis::Width if spec.is_infinite() => Place::text("E = infinite (keeps samples)"),
             Axis::Width if spec.width == 0 => Place::text("-"),
             Axis::Width => Place::number(spec.width as f64, format!("E = {}", thousands(spec.width))),
             Axis::Truncate => match spec.truncation {
@@ -139,6 +139,7 @@ impl Axis {
                 Some(Truncation::Rank(k)) => Place::number(k as f64, format!("all but {k}")),
                 None => Place::text("-"),
             },
+            Axis::Lift if spec.is_infinite() => Place::text("infinite width (keeps samples)"),
             Axis::Lift => Place::text(&spec.lift),
             Axis::Schedule => Place::text(if spec.schedule == Schedule::Paper { "paper" } else { "late" }),
             Axis::MaxRank => Place::number(spec.max_rank as f64, thousands(spec.max_rank)),

@@ -32,6 +32,9 @@ use crate::linalg::{cholesky_lower, par, pivoted_cholesky};
 use crate::memory::{product, sum, with_slack};
 use crate::statistics::{Cut, Losses};
 
+/// A kernel matrix of more bytes than this is not kept for the next classifier, but computed again: 16,384 samples.
+const LARGEST_KEPT: usize = 2 << 30;
+
 /// Columns of the kernel matrix that are computed at a time.
 const COLUMNS: usize = 512;
 
@@ -309,6 +312,9 @@ impl Infinite {
             let polar = self.polar();
             self.extend_kernel(&polar);
             let (weights, facts, lost) = self.formed()?;
+            if self.kernel.bytes() > LARGEST_KEPT {
+                self.kernel = Gram::default();
+            }
             self.classifier = Some(Classifier { polar, weights, facts, lost });
         }
         self.classifier.as_ref().ok_or(Error::NothingLearned)
