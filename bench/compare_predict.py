@@ -51,10 +51,8 @@ def main():
                     torch.argmax(torch.relu(part @ p) @ w, dim=1)
 
         def ours():
-            times = [
-                timed(lambda: run("predict", path("m.lrp"), path(name), "-o", path("out.csv")))
-                for name in ("large.npy", "small.npy")
-            ]
+            times = [timed(lambda: run("predict", path("m.lrp"), path(name), "-o", path("out.csv")))
+                     for name in ("large.npy", "small.npy")]
             return times[0] - times[1]
 
         torch_products()

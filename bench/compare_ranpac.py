@@ -73,50 +73,19 @@ def literal(args, p):
     marks.append(time.perf_counter())
     right = (torch.relu(xt @ p.T) @ w).argmax(1) == yt
     stages = dict(zip(("lift", "choose", "accumulate", "solve"), np.diff(marks)))
-    return {
-        "stages": stages,
-        "seconds": sum(stages.values()),
-        "accuracy": 100 * right.double().mean().item(),
-        "ridge": ridge,
-        "samples": len(x),
-    }
+    return {"stages": stages, "seconds": sum(stages.values()), "accuracy": 100 * right.double().mean().item(),
+            "ridge": ridge, "samples": len(x)}
 
 
 def ours(args, projection):
     """The same from `loranpac run`."""
-    command = [
-        args.binary,
-        "run",
-        "--data",
-        args.features,
-        "--per-class",
-        str(args.per_class),
-        "--scenario",
-        "joint",
-        "--method",
-        args.method,
-        "--seed",
-        str(args.seed),
-        "--width",
-        str(args.width),
-        "--projection",
-        projection,
-        "--eval",
-        "final",
-        "--threads",
-        str(args.threads),
-        "--json",
-        "-",
-        "--quiet",
-    ]
+    command = [args.binary, "run", "--data", args.features, "--per-class", str(args.per_class), "--scenario", "joint",
+               "--method", args.method, "--seed", str(args.seed), "--width", str(args.width),
+               "--projection", projection, "--eval", "final", "--threads", str(args.threads), "--json", "-", "--quiet"]
     run = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)["runs"][0]
     stages = {key: sum(task[key + "_seconds"] or 0.0 for task in run["tasks"]) for key in ("learn", "weights")}
-    return {
-        "stages": stages,
-        "seconds": sum(stages.values()),
-        "accuracy": run["final_accuracy"],
-        "ridge": run["tasks"][-1]["ridge"],
-    }
+    return {"stages": stages, "seconds": sum(stages.values()), "accuracy": run["final_accuracy"],
+            "ridge": run["tasks"][-1]["ridge"]}
 
 
 def show(rows):
@@ -125,7 +94,8 @@ def show(rows):
     for label, row in rows:
         ridge = "-" if row["ridge"] is None else f"{row['ridge']:.3g}"
         stages = ", ".join(f"{name} {seconds:.2f}s" for name, seconds in row["stages"].items())
-        print(f"{label:28}{row['seconds']:8.2f}s{reference / row['seconds']:7.1f}x{row['accuracy']:10.2f}{ridge:>9}  {stages}")
+        print(f"{label:28}{row['seconds']:8.2f}s{reference / row['seconds']:7.1f}x{row['accuracy']:10.2f}{ridge:>9}"
+              f"  {stages}")
 
 
 def main():
@@ -159,10 +129,8 @@ def main():
         except (OSError, subprocess.CalledProcessError) as error:
             print(f"our side failed: {error}", file=sys.stderr)
     reference = literal(args, p)
-    print(
-        f"{os.path.basename(args.features)}, {reference['samples']:,} samples ({args.per_class} per class) in one "
-        f"task, E = {args.width:,}, seed {args.seed}, {args.threads} threads"
-    )
+    print(f"{os.path.basename(args.features)}, {reference['samples']:,} samples ({args.per_class} per class) in one "
+          f"task, E = {args.width:,}, seed {args.seed}, {args.threads} threads")
     show([("RanPAC, PyTorch", reference), *engine])
     sys.exit(not engine)
 

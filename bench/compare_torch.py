@@ -103,7 +103,8 @@ def literal(args, p):
             h = h_test[:, known] if h_test is not None else torch.relu(p @ xt[known].T)
             right = (w @ h).argmax(0) == yt[known]
             starts = [0] + steps[: t + 1]
-            column = [100 * right[(yt[known] >= a) & (yt[known] < b)].double().mean().item() for a, b in zip(starts, starts[1:])]
+            column = [100 * right[(yt[known] >= a) & (yt[known] < b)].double().mean().item()
+                      for a, b in zip(starts, starts[1:])]
             formed.append((middle - begin, time.perf_counter() - middle))
         done = seen
         if args.verbose:
@@ -115,55 +116,24 @@ def literal(args, p):
 
 
 def ours(args, evaluation, method, schedule, projection, extra=()):
-    command = [
-        args.binary,
-        "run",
-        "--data",
-        args.features,
-        "--method",
-        method,
-        "--inc",
-        str(args.inc),
-        "--seed",
-        str(args.seed),
-        "--width",
-        str(args.width),
-        "--projection",
-        projection,
-        "--max-rank",
-        str(args.max_rank),
-        "--schedule",
-        schedule,
-        "--eval",
-        evaluation,
-        "--threads",
-        str(args.threads),
-        "--json",
-        "-",
-        "--quiet",
-        *extra,
-    ]
+    command = [args.binary, "run", "--data", args.features, "--method", method, "--inc", str(args.inc),
+               "--seed", str(args.seed), "--width", str(args.width), "--projection", projection,
+               "--max-rank", str(args.max_rank), "--schedule", schedule, "--eval", evaluation,
+               "--threads", str(args.threads), "--json", "-", "--quiet", *extra]
     if args.per_class:
         command += ["--per-class", str(args.per_class)]
     run = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)["runs"][0]
     total = {key: sum(task[key + "_seconds"] or 0.0 for task in run["tasks"]) for key in ("learn", "weights", "eval")}
-    return {
-        "learn": total["learn"],
-        "weights": total["weights"],
-        "evaluate": total["eval"],
-        "accuracy": run["final_accuracy"],
-        "rss": run["peak_rss_bytes"],
-        "basis": 4 * args.width * max(task["basis_rank"] for task in run["tasks"]),
-        "lift": 4 * args.width * run["dataset"]["dim"],
-    }
+    return {"learn": total["learn"], "weights": total["weights"], "evaluate": total["eval"],
+            "accuracy": run["final_accuracy"], "rss": run["peak_rss_bytes"],
+            "basis": 4 * args.width * max(task["basis_rank"] for task in run["tasks"]),
+            "lift": 4 * args.width * run["dataset"]["dim"]}
 
 
 def show(title, reference, rows):
     print(f"\n{title}")
-    print(
-        f"{'':36}{'learn':>9}{'weights':>9}{'evaluate':>9}{'accuracy':>10}{'diff':>8}"
-        f"{'learn+W':>10}{'all':>8}{'memory':>10}{'/4Er':>6}"
-    )
+    print(f"{'':36}{'learn':>9}{'weights':>9}{'evaluate':>9}{'accuracy':>10}{'diff':>8}"
+          f"{'learn+W':>10}{'all':>8}{'memory':>10}{'/4Er':>6}")
     whole = ("learn", "weights", "evaluate")
     for label, row in ([("Algorithm 4, literally (PyTorch)", reference)] if reference else []) + rows:
         line = f"{label:36}{row['learn']:8.2f}s{row['weights']:8.2f}s{row['evaluate']:8.2f}s{row['accuracy']:10.2f}"
@@ -193,19 +163,10 @@ def main():
     parser.add_argument("--eval", choices=["every", "final", "both"], default="final")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     names = ["hard", "soft", "paper", "min-norm"]
-    parser.add_argument(
-        "--engine",
-        nargs="*",
-        default=["hard", "soft"],
-        choices=names,
-        help="which of our variants to run; min-norm keeps null directions (drop = 0)",
-    )
-    parser.add_argument(
-        "--engine-every",
-        nargs="*",
-        choices=names,
-        help="the same where the classifier is formed after every task [default: as --engine]",
-    )
+    parser.add_argument("--engine", nargs="*", default=["hard", "soft"], choices=names,
+                        help="which of our variants to run; min-norm keeps null directions (drop = 0)")
+    parser.add_argument("--engine-every", nargs="*", choices=names,
+                        help="the same where the classifier is formed after every task [default: as --engine]")
     parser.add_argument("--skip-literal", action="store_true", help="time our side alone")
     parser.add_argument("--verbose", action="store_true")
     args = parser.parse_args()
@@ -230,14 +191,10 @@ def main():
                 label, method, schedule, extra = variants[name]
                 rows[mode].append((label, ours(args, mode, method, schedule, path, extra)))
     reference = None if args.skip_literal else literal(args, p)
-    print(
-        f"{os.path.basename(args.features)}, per class {args.per_class or 'all'}, Inc-{args.inc}, E = {args.width:,}, "
-        f"zeta = {args.truncate}, seed {args.seed}, {args.threads} threads"
-    )
-    titles = {
-        "final": "learning all tasks, classifier and evaluation once at the end",
-        "every": "classifier and evaluation after every task",
-    }
+    print(f"{os.path.basename(args.features)}, per class {args.per_class or 'all'}, Inc-{args.inc}, E = {args.width:,}, "
+          f"zeta = {args.truncate}, seed {args.seed}, {args.threads} threads")
+    titles = {"final": "learning all tasks, classifier and evaluation once at the end",
+              "every": "classifier and evaluation after every task"}
     for mode in modes:
         show(titles[mode], reference and reference[mode], rows[mode])
 
