@@ -251,7 +251,7 @@ fn a_run_ends_with_what_its_model_can_promise() {
         assert!(warning.contains(words), "{more:?}: {warning}");
     };
     warned(&["--truncate", "0"], "nothing is cut");
-    warned(&["--truncate", "0", "--max-rank", "300"], "cap on the basis is far below");
+    warned(&["--truncate", "0", "--max-rank", "300"], "the cap is far below");
 
     let run = &json(&[&common[..], &["--schedule", "paper", "--json", "-"]].concat())["runs"][0];
     assert_eq!(run["verdict"]["line"].as_str().map(|line| line.starts_with("training MSE between")), Some(true));

@@ -101,7 +101,7 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
         ),
         false => (format!("{} to {} features, seed {}", lift.name, lift.width, lift.seed), "directions"),
     };
-    let kept_parts = if manifest.is_infinite() { "samples kept" } else { "directions" };
+    let kept_parts = super::parts(manifest);
     let mut text = format!(
         "{}, version {}{kept}, {} in {} files\n\
          encoder   {encoder}, {} features\n\

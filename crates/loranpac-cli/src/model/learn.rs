@@ -11,7 +11,7 @@ use loranpac_eval::system;
 use loranpac_store::{Encoder, Model, TaskDigest};
 use serde_json::json;
 
-use super::{ROWS, Samples, on_threads, print, shown};
+use super::{ROWS, Samples, on_threads, parts, print, shown};
 use crate::progress::Count;
 
 /// Options of `learn`.
@@ -95,12 +95,13 @@ fn learn(args: &Args) -> Result<()> {
         "classes_in_all": manifest.classes.len(), "basis_rank": manifest.rank(), "verdict": verdict,
     });
     let mut words = format!(
-        "learned {samples} samples in {tasks} tasks, {} new classes; {} knows {} samples of {} classes, {} directions\n",
+        "learned {samples} samples in {tasks} tasks, {} new classes; {} knows {} samples of {} classes, {} {}\n",
         new.len(),
         shown(&args.model),
         manifest.samples,
         manifest.classes.len(),
-        manifest.rank()
+        manifest.rank(),
+        parts(manifest)
     );
     if skipped > 0 {
         words += &format!("left out {skipped} tasks that had been learned before\n");

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use loranpac_store::{Manifest, Merged, Model, Part};
 use serde_json::json;
 
-use super::{new_folder, on_threads, print, shown, warn_small_classes};
+use super::{new_folder, on_threads, parts as parts_of, print, shown, warn_small_classes};
 
 /// Options of `merge`.
 #[derive(clap::Args)]
@@ -62,12 +62,13 @@ fn merge(args: &Args) -> Result<()> {
         "basis_rank": manifest.rank(), "merged": args.models.iter().map(|path| shown(path)).collect::<Vec<_>>(),
     });
     let text = format!(
-        "{}: {} samples of {} classes from {} models, {} directions\n",
+        "{}: {} samples of {} classes from {} models, {} {}\n",
         shown(&folder),
         manifest.samples,
         manifest.classes.len(),
         args.models.len(),
-        manifest.rank()
+        manifest.rank(),
+        parts_of(&manifest)
     );
     print(args.json, &value, &text)
 }

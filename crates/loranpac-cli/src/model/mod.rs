@@ -17,7 +17,7 @@ use anyhow::{Context, Result, bail};
 use loranpac::lift::FeatureMap;
 use loranpac::{Features, Form, Label};
 use loranpac_eval::samples::{Half, Options, Reader};
-use loranpac_store::{Inference, Model};
+use loranpac_store::{Inference, Manifest, Model};
 
 use crate::threads;
 
@@ -218,6 +218,11 @@ pub fn warn_small_classes(model: &Model, least: usize, what: &str) {
             "warning: {count} classes have fewer than {least} samples, and {what} reveals them: {some}{more} (see --least)"
         );
     }
+}
+
+/// What a model consists of, in messages.
+pub fn parts(manifest: &Manifest) -> &'static str {
+    if manifest.is_infinite() { "samples kept" } else { "directions" }
 }
 
 /// The path of a model, in messages.

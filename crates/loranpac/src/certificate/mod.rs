@@ -28,6 +28,8 @@ pub(crate) struct Books {
     pub latest: Cut,
     /// Whether D is semidefinite and W that of the theorems, so that their bounds hold.
     pub semidefinite: bool,
+    /// Whether samples are kept.
+    pub keeps_samples: bool,
 }
 
 impl Books {
@@ -39,6 +41,7 @@ impl Books {
             latest: stats.latest_cut(),
             // With null directions kept, the classifier is formed from rounded products: it is not the W of the theorems.
             semidefinite: !stats.keeps_null_directions(),
+            keeps_samples: false,
         }
     }
 }
@@ -63,6 +66,8 @@ pub struct Certificate {
     pub removed: usize,
     /// How many of them were lost to the cap on the basis.
     pub capped: usize,
+    /// Whether it is samples that are kept and that a cap removes (infinite width), not directions.
+    pub keeps_samples: bool,
     /// mu_1 of `B_t B_t'`.
     pub largest: Option<f64>,
     /// mu_k of `B_t B_t'`, the smallest kept.
@@ -111,6 +116,7 @@ impl Certificate {
             cuts: past.cuts,
             removed: past.removed,
             capped: past.capped,
+            keeps_samples: books.keeps_samples,
             largest_cut,
             accumulative_error: before + largest_cut,
             ..Certificate::default()

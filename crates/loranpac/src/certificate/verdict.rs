@@ -27,6 +27,9 @@ impl Certificate {
         }];
         parts.push(match (self.cuts, self.loss_share) {
             (0, _) => "nothing was lost in earlier tasks".to_owned(),
+            _ if self.keeps_samples => {
+                format!("samples that are gone have changed H H' by at most {:.2e} in all", self.lost)
+            }
             (cuts, Some(share)) => format!(
                 "{cuts} earlier {} cost at most {} of the smallest kept eigenvalue",
                 if cuts == 1 { "cut has" } else { "cuts have" },
@@ -39,6 +42,9 @@ impl Certificate {
         }
         parts.push(match self.capped {
             0 => "nothing lost to the memory cap".to_owned(),
+            capped if self.keeps_samples => {
+                format!("{capped} samples lost to the memory cap but for their projections")
+            }
             capped => format!("{capped} directions lost to the memory cap"),
         });
         Verdict { line: parts.join("; "), warnings: self.warnings() }
@@ -68,9 +74,10 @@ impl Certificate {
         let share = self.loss_share.unwrap_or(0.0);
         if self.capped > 0 && share > 1.0 {
             warnings.push(format!(
-                "the cap on the basis is far below the data: it has removed {} directions and {} of the smallest kept \
-                 eigenvalue; give it more room (--max-rank, --memory)",
+                "the cap is far below the data: it has removed {} {} and {} of the smallest kept eigenvalue; give it more \
+                 room (--max-rank, --memory)",
                 self.capped,
+                if self.keeps_samples { "samples" } else { "directions" },
                 percent(share)
             ));
         }

@@ -653,6 +653,7 @@ impl Infinite {
             past: Losses { lost, largest: 0.0, cuts, removed: samples, capped: samples, dropped: 0.0 },
             latest: Cut::default(),
             semidefinite: gone.is_none(),
+            keeps_samples: true,
         }
     }
 }
