@@ -217,7 +217,7 @@ fn check_parts(
         return Err(format!("{} features per sample are too many", lift.dim));
     }
     let map = lift.build(false).map_err(|e| e.to_string())?;
-    if map.width() != lift.width || lift.width != width {
+    if map.is_infinite() || map.width() != lift.width || lift.width != width {
         let made = map.width();
         return Err(format!("its lift says E = {}, makes {made} features, and its weights have {width}", lift.width));
     }

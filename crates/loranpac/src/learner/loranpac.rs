@@ -7,7 +7,7 @@ use faer::{Mat, MatRef};
 use serde::{Deserialize, Serialize};
 
 use super::lifted::{CHUNK, Lifted, bytes_of, indices};
-use super::{Editable, Form, Infinite, Learner, Scores, StreamSizes, Summary, check_task};
+use super::{Editable, Form, Learner, Scores, StreamSizes, Summary, check_task};
 use crate::certificate::Certificate;
 use crate::error::Error;
 use crate::features::Features;
@@ -116,6 +116,10 @@ impl LoRanPac {
     /// A model that knows nothing yet.
     pub fn new(lift: Arc<dyn FeatureMap>, config: Config) -> Result<Self, Error> {
         let config = config.validate()?;
+        if lift.is_infinite() {
+            let reason = "lifted features are needed here; Editable::new makes the form that goes without";
+            return Err(Error::setting("width", "infinite", reason));
+        }
         if config.half {
             return Err(Error::setting("samples", "f16", "only --width infinite keeps samples"));
         }
@@ -491,10 +495,7 @@ fn build(
     drop: f64,
 ) -> Result<Box<dyn Learner>, Error> {
     let config = configure(options, settings, filter, drop)?;
-    match options.lift.is_infinite() {
-        true => Ok(Box::new(Infinite::new(options.lift.clone(), config)?)),
-        false => Ok(Box::new(LoRanPac::new(options.lift.clone(), config)?)),
-    }
+    Ok(<dyn Editable>::new(options.lift.clone(), config)?)
 }
 
 /// The same without the learner, for methods that wrap one.
