@@ -111,6 +111,14 @@ pub enum Error {
         /// Cuts so far.
         cuts: usize,
     },
+    /// Models whose features differ cannot be merged.
+    #[error("models with different lifts cannot be merged: {ours} and {theirs}; kind, width and seed must be the same")]
+    DifferentLifts {
+        /// The lift of the first model.
+        ours: String,
+        /// That of the other.
+        theirs: String,
+    },
     /// No class of this name.
     #[error("there is no class {label}; the model has {classes} classes")]
     UnknownClass {

@@ -51,6 +51,9 @@ fn by_gram<T: Scalar>(h: MatMut<'_, T>, norms: &[f64], drop: f64, limit: usize) 
         }
     }
     let squares: Vec<f64> = (0..m).map(|j| g[(j, j)]).collect();
+    if let Some(nothing) = negligible(&squares, norms, drop) {
+        return Some(nothing);
+    }
     let (mut order, mut inverse) = (vec![0usize; m], vec![0usize; m]);
     let mut memory = MemBuffer::new(cholesky_in_place_scratch::<usize, f64>(m, Par::Seq, Default::default()));
     let stack = MemStack::new(&mut memory);
@@ -79,6 +82,14 @@ fn by_gram<T: Scalar>(h: MatMut<'_, T>, norms: &[f64], drop: f64, limit: usize) 
         }
     }
     Some(Factors { rn, left_out })
+}
+
+/// The factors of columns none of which reaches the drop level; `squares` are their squared lengths as shares of `norms`.
+/// Factorisations with pivots divide by the largest of them, and must not be asked.
+fn negligible(squares: &[f64], norms: &[f64], drop: f64) -> Option<Factors> {
+    let left_out = squares.iter().zip(norms).map(|(square, norm)| square.sqrt() * norm).collect();
+    let largest = squares.iter().copied().fold(0.0, f64::max);
+    (largest.sqrt() <= drop).then(|| Factors { rn: Mat::zeros(0, squares.len()), left_out })
 }
 
 /// `H <- H[:, columns] B` in its first columns, in place, a panel of rows at a time.
@@ -110,6 +121,10 @@ fn by_householder<T: Scalar>(mut h: MatMut<'_, T>, norms: &[f64], drop: f64, lim
         return Factors { rn: r.subrows(0, p).to_owned(), left_out: vec![0.0; m] };
     }
     let scaled = Mat::from_fn(r.nrows(), m, |i, j| if norms[j] > 0.0 { r[(i, j)] / norms[j] } else { 0.0 });
+    let squares: Vec<f64> = scaled.col_iter().map(|column| column.squared_norm_l2()).collect();
+    if let Some(nothing) = negligible(&squares, norms, drop) {
+        return nothing;
+    }
     let pivoted = scaled.col_piv_qr();
     let small = pivoted.thin_R();
     let p = (0..small.nrows().min(limit)).take_while(|&i| keep_all || small[(i, i)].abs() > drop).count();
@@ -196,6 +211,33 @@ mod tests {
             let left = factors.left_out.iter().copied().fold(0.0, f64::max);
             assert!((left / residual - 1.0).abs() < 1e-2, "{left} {residual}");
             assert_eq!(factors.left_out.iter().filter(|left| **left > 0.0).count(), 1);
+        }
+    }
+
+    #[test]
+    fn columns_without_a_residual_give_finite_factors() {
+        let zero = Mat::<f64>::zeros(40, 3);
+        let mut one = zero.clone();
+        one[(7, 1)] = 1.0;
+        let mut twice = one.clone();
+        twice[(7, 2)] = 1.0;
+        let tiny = Mat::from_fn(40, 3, |i, j| 1e-38 * (i + j) as f64);
+        for (h, rank) in [(zero, 0), (one, 1), (twice, 1), (tiny, 0)] {
+            // The samples themselves may be long: only their residuals vanish.
+            for norms in [vec![0.0; 3], vec![1.0; 3]] {
+                let rank = if norms[0] == 0.0 { 0 } else { rank };
+                let (mut single, mut gram, mut double): (Mat<f32>, Mat<f32>, Mat<f64>) =
+                    (cast(h.as_ref()), cast(h.as_ref()), h.clone());
+                let by_gram = by_gram(gram.as_mut(), &norms, 2e-6, 1000);
+                for factors in [
+                    by_gram.unwrap(),
+                    orthonormalise(single.as_mut(), &norms, 2e-6, 1000),
+                    by_householder(double.as_mut(), &norms, 1e-14, 1000),
+                ] {
+                    assert!(factors.rn.is_all_finite() && factors.left_out.iter().all(|left| left.is_finite()));
+                    assert_eq!(factors.rn.nrows(), rank);
+                }
+            }
         }
     }
 

@@ -60,6 +60,9 @@ pub struct Certificate {
     pub lost: f64,
     /// A bound on the change of `H H'` by residuals of rounding size that added no direction to the basis.
     pub dropped: f64,
+    /// Samples that were taken back or relabelled without proof that they had been learned under their labels. Everything
+    /// here holds if they were.
+    pub assumed: usize,
     /// Number of past cuts: the theorems' t - 1.
     pub cuts: usize,
     /// Directions that past cuts removed: the theorems' `M_{t-1} - k_{t-1}`.
@@ -113,6 +116,7 @@ impl Certificate {
             largest_class: books.largest_class,
             lost: past.lost,
             dropped: past.dropped,
+            assumed: past.assumed,
             cuts: past.cuts,
             removed: past.removed,
             capped: past.capped,

@@ -20,11 +20,18 @@ pub struct Verdict {
 impl Certificate {
     /// The verdict, for a training MSE known to lie between two numbers.
     pub fn verdict(&self, train_mse: f64, train_mse_upper: f64) -> Verdict {
-        let mut parts = vec![if train_mse == train_mse_upper {
-            format!("training MSE {train_mse:.4}, exact")
-        } else {
-            format!("training MSE between {train_mse:.4} and {train_mse_upper:.4}")
+        let mut parts = vec![match (train_mse == train_mse_upper, self.assumed) {
+            (true, 0) => format!("training MSE {train_mse:.4}, exact"),
+            (true, _) => format!("training MSE {train_mse:.4}"),
+            (false, _) => format!("training MSE between {train_mse:.4} and {train_mse_upper:.4}"),
         }];
+        if self.assumed > 0 {
+            parts.push(format!(
+                "this holds if the {} samples that were taken back or relabelled had been learned under their labels, which \
+                 could not be checked",
+                self.assumed
+            ));
+        }
         parts.push(match (self.cuts, self.loss_share) {
             (0, _) => "nothing was lost in earlier tasks".to_owned(),
             _ if self.keeps_samples => {

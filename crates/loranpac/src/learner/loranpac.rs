@@ -7,7 +7,7 @@ use faer::{Mat, MatRef};
 use serde::{Deserialize, Serialize};
 
 use super::lifted::{CHUNK, Lifted, bytes_of, indices};
-use super::{Editable, Form, Learner, Scores, StreamSizes, Summary, check_task};
+use super::{Editable, Form, Learner, Scores, StreamSizes, Summary, check_lifts, check_task};
 use crate::certificate::Certificate;
 use crate::error::Error;
 use crate::features::Features;
@@ -180,11 +180,12 @@ impl LoRanPac {
     }
 
     /// Takes in everything that other models with the same lift have learned, as if it had been learned here. The basis is
-    /// cut once, at the end, if it has outgrown its cap.
+    /// cut once, at the end, if it has outgrown its cap. Models with other lifts are refused, and nothing changes then.
     pub fn merge<'a>(&mut self, others: impl IntoIterator<Item = &'a mut LoRanPac>) -> Result<(), Error> {
+        let others: Vec<&mut LoRanPac> = others.into_iter().collect();
+        others.iter().try_for_each(|other| check_lifts(&self.lifted.lift, &other.lifted.lift))?;
         self.classifier = None;
         for other in others {
-            assert_eq!(self.lifted.width(), other.lifted.width(), "models with different lifts cannot be merged");
             let classes = indices(&mut self.table, other.table.labels());
             self.stats.merge(&mut other.stats, &classes);
         }
@@ -376,7 +377,7 @@ impl Editable for LoRanPac {
         Ok(())
     }
 
-    fn relabel(&mut self, x: Features<'_>, from: &[Label], to: &[Label]) -> Result<(), Error> {
+    fn relabel(&mut self, x: Features<'_>, from: &[Label], to: &[Label]) -> Result<usize, Error> {
         check_task(x, from, self.lifted.lift.dim())?;
         check_task(x, to, self.lifted.lift.dim())?;
         let old = from.iter().map(|label| self.table.find(label)).collect::<Result<Vec<_>, _>>()?;
@@ -384,14 +385,14 @@ impl Editable for LoRanPac {
         let new = indices(&mut table, to);
         let outcome = self.stats.relabel(self.lifted.lift(x), &old, &new);
         self.lifted.wipe(0);
-        outcome?;
+        let unchecked = outcome?;
         self.table = table;
         self.classifier = None;
         self.remove_empty_classes();
-        Ok(())
+        Ok(unchecked)
     }
 
-    fn unlearn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
+    fn unlearn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<usize, Error> {
         check_task(x, labels, self.lifted.lift.dim())?;
         let classes = labels.iter().map(|label| self.table.find(label)).collect::<Result<Vec<_>, _>>()?;
         if x.len() >= self.stats.counts().iter().sum() {
@@ -400,10 +401,14 @@ impl Editable for LoRanPac {
         }
         let outcome = self.stats.unlearn(self.lifted.lift(x), &classes);
         self.lifted.wipe(0);
-        outcome?;
+        let unchecked = outcome?;
         self.classifier = None;
         self.remove_empty_classes();
-        Ok(())
+        Ok(unchecked)
+    }
+
+    fn vouch(&mut self, samples: usize) {
+        self.stats.vouch(samples);
     }
 
     fn form(&mut self) -> Form<'_> {

@@ -36,7 +36,7 @@ use crate::error::Error;
 use crate::features::Features;
 use crate::filter::Facts;
 use crate::label::{Label, LabelTable};
-use crate::lift::FeatureMap;
+use crate::lift::{self, FeatureMap};
 
 /// A classifier that learns task after task. Unless its method says otherwise in the registry, samples are gone when
 /// [`Learner::learn`] returns.
@@ -113,11 +113,16 @@ pub trait Editable: Learner {
     /// Gives a class another name.
     fn rename(&mut self, from: &Label, to: Label) -> Result<(), Error>;
 
-    /// Moves samples that were learned under `from` to other labels. Exact; the spectrum does not change.
-    fn relabel(&mut self, x: Features<'_>, from: &[Label], to: &[Label]) -> Result<(), Error>;
+    /// Moves samples that were learned under `from` to other labels; the spectrum does not change. Returns the number of
+    /// samples of which it could not be checked that they were; the certificate counts them.
+    fn relabel(&mut self, x: Features<'_>, from: &[Label], to: &[Label]) -> Result<usize, Error>;
 
-    /// Takes samples back that were learned under these labels, as if they had never been seen, to rounding.
-    fn unlearn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error>;
+    /// Takes samples back that were learned under these labels, as if they had never been seen, to rounding. Returns the
+    /// number of samples of which it could not be checked that they were; the certificate counts them.
+    fn unlearn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<usize, Error>;
+
+    /// The caller has a record that so many of the samples that could not be checked were learned under their labels.
+    fn vouch(&mut self, samples: usize);
 
     /// Which of the two forms it is.
     fn form(&mut self) -> Form<'_>;
@@ -133,9 +138,12 @@ impl dyn Editable + '_ {
     }
 
     /// Takes in everything that other models with the same lift have learned, as if it had been learned here. The basis is
-    /// cut once, at the end, if it has outgrown its cap. Models of the other form are left out: no two have the same lift.
+    /// cut once, at the end, if it has outgrown its cap. Models with other lifts are refused, and nothing changes then.
     pub fn merge<'a>(&mut self, others: impl IntoIterator<Item = &'a mut dyn Editable>) -> Result<(), Error> {
+        let others: Vec<&mut dyn Editable> = others.into_iter().collect();
+        others.iter().try_for_each(|other| check_lifts(&self.feature_map(), &other.feature_map()))?;
         let others = others.into_iter().map(|other| other.form());
+        // Models with the same lift are of the same form.
         match self.form() {
             Form::Explicit(model) => model.merge(others.filter_map(Form::explicit)),
             Form::Infinite(model) => model.merge(others.filter_map(Form::infinite)),
@@ -166,6 +174,14 @@ impl<'a> Form<'a> {
             Form::Explicit(_) => None,
             Form::Infinite(model) => Some(model),
         }
+    }
+}
+
+/// Refuses to merge models whose features differ.
+fn check_lifts(ours: &Arc<dyn FeatureMap>, theirs: &Arc<dyn FeatureMap>) -> Result<(), Error> {
+    match Arc::ptr_eq(ours, theirs) || lift::is_same(&**ours, &**theirs) {
+        true => Ok(()),
+        false => Err(Error::DifferentLifts { ours: lift::describe(&**ours), theirs: lift::describe(&**theirs) }),
     }
 }
 

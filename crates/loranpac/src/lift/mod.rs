@@ -41,10 +41,32 @@ pub trait FeatureMap: Send + Sync {
     fn is_infinite(&self) -> bool {
         false
     }
+    /// Numbers that differ between maps of the same name and size that are not the same map: by default, a lifted sample.
+    fn fingerprint(&self) -> Vec<f32> {
+        if self.is_infinite() {
+            return Vec::new();
+        }
+        let probe: Vec<f32> = (0..self.dim()).map(|i| 1.0 - 2.0 * (i % 2) as f32 + i as f32 / 64.0).collect();
+        Features::new(&probe, self.dim()).map_or(Vec::new(), |x| lifted(self, x))
+    }
+}
+
+/// Whether two maps are the same.
+pub(crate) fn is_same(a: &dyn FeatureMap, b: &dyn FeatureMap) -> bool {
+    let outline = |map: &dyn FeatureMap| (map.name(), map.dim(), map.width(), map.is_infinite());
+    outline(a) == outline(b) && a.fingerprint() == b.fingerprint()
+}
+
+/// A map in a few words.
+pub(crate) fn describe(map: &dyn FeatureMap) -> String {
+    match map.is_infinite() {
+        true => format!("{} from {} features", map.name(), map.dim()),
+        false => format!("{} from {} to {} features", map.name(), map.dim(), map.width()),
+    }
 }
 
 /// Lifted samples, one after the other.
-pub fn lifted(map: &dyn FeatureMap, x: Features<'_>) -> Vec<f32> {
+pub fn lifted<M: FeatureMap + ?Sized>(map: &M, x: Features<'_>) -> Vec<f32> {
     let mut h = vec![0.0; map.width() * x.len()];
     map.lift(x.as_matrix(), MatMut::from_column_major_slice_mut(&mut h, map.width(), x.len()));
     h

@@ -12,6 +12,8 @@ use crate::error::Error;
 
 /// Rows of H that one thread makes at a time: the strip stays in its cache for the relu.
 const STRIP: usize = 512;
+/// Rows of P that tell maps apart.
+const FINGERPRINT: usize = 16;
 
 /// What a random feature does with its product `p' x`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +74,11 @@ impl FeatureMap for Random {
     }
     fn bytes(&self) -> usize {
         self.projection.bytes()
+    }
+    /// The first rows of P: to lift a sample, all of P would have to be made where it is not kept.
+    fn fingerprint(&self) -> Vec<f32> {
+        let mut scratch = Vec::new();
+        self.projection.rows(0, self.width().min(FINGERPRINT), &mut scratch).to_vec()
     }
 }
 

@@ -12,6 +12,8 @@ use crate::scalar::Scalar;
 
 /// The share of a sample's length that may lie outside the basis if it was learned; rounding is far below.
 const LEARNED: f64 = 1e-3;
+/// How far leverages and labels may be from 0 and 1 and still prove that samples were learned.
+const PROVEN: f64 = 1e-2;
 
 impl<T: Scalar> Statistics<T> {
     /// Takes in everything that another model has learned; its class i is class `classes[i]` here, which may be new.
@@ -68,6 +70,7 @@ impl<T: Scalar> Statistics<T> {
         self.losses.removed += past.removed;
         self.losses.capped += past.capped;
         self.losses.dropped += past.dropped;
+        self.losses.assumed += past.assumed;
         self.note_basis();
         self.note_sums(classes);
     }
@@ -95,8 +98,9 @@ impl<T: Scalar> Statistics<T> {
         self.note_sums(&(0..self.counts.len()).collect::<Vec<_>>());
     }
 
-    /// Moves samples `h` (E x m, destroyed) from their classes to others: J and N only.
-    pub fn relabel(&mut self, mut h: MatMut<'_, T>, from: &[usize], to: &[usize]) -> Result<(), Error> {
+    /// Moves samples `h` (E x m, destroyed) from their classes to others: J and N only. Returns the number of samples that
+    /// could not be checked; see [`Statistics::unlearn`].
+    pub fn relabel(&mut self, mut h: MatMut<'_, T>, from: &[usize], to: &[usize]) -> Result<usize, Error> {
         assert_eq!((h.ncols(), h.ncols()), (from.len(), to.len()));
         self.check_counts(from)?;
         let width = self.basis.width();
@@ -105,6 +109,8 @@ impl<T: Scalar> Statistics<T> {
         let kept = h.rb().to_owned();
         let (known, outside) = self.coordinates(h.rb_mut());
         self.check_learned(&outside, &norms)?;
+        let unchecked = self.unproven(&known, from)?;
+        self.losses.assumed += unchecked;
         self.counts.resize(all, 0);
         self.sums.resize_with(all, || Buffer::Owned(vec![T::from_f64(0.0); width]));
         self.cross.resize_with(all, self.basis.rank(), |_, _| 0.0);
@@ -116,15 +122,16 @@ impl<T: Scalar> Statistics<T> {
         }
         self.note_sums(from);
         self.note_sums(to);
-        Ok(())
+        Ok(unchecked)
     }
 
     /// Takes samples `h` (E x m, destroyed) of the given classes back: `S <- S - C C'`, `J <- J - Y H'`. Directions that
     /// only they had are removed. Refused if anything was ever cut: what is left of them is not known then.
     ///
-    /// Samples that were never learned are noticed if they lie outside the basis, or if S would not stay semidefinite; where
-    /// there are far more samples than directions, a few strangers may pass.
-    pub fn unlearn(&mut self, mut h: MatMut<'_, T>, classes: &[usize]) -> Result<(), Error> {
+    /// Samples that were never learned are refused if they lie outside the basis, if S would not stay semidefinite, or if N
+    /// shows another label. Where there are as many samples as directions, or more, nothing can be shown: such samples
+    /// are taken back on the caller's word. Their number is returned, and counted in [`Losses::assumed`].
+    pub fn unlearn(&mut self, mut h: MatMut<'_, T>, classes: &[usize]) -> Result<usize, Error> {
         assert_eq!(h.ncols(), classes.len());
         if self.losses.cuts > 0 || self.latest_cut.directions > 0 {
             return Err(Error::NotExact { cuts: self.losses.cuts.max(1) });
@@ -134,7 +141,7 @@ impl<T: Scalar> Statistics<T> {
         let kept = h.rb().to_owned();
         let (known, outside) = self.coordinates(h.rb_mut());
         self.check_learned(&outside, &norms)?;
-        self.settle();
+        let unchecked = self.unproven(&known, classes)?;
         let old = self.gram.clone();
         self.gram.subtract(known.as_ref());
         // What is left of a direction that only these samples had is rounding of its coordinates.
@@ -169,7 +176,45 @@ impl<T: Scalar> Statistics<T> {
         // All of J is to be written anew: beside an old column, a new one would tell what was taken away.
         self.note_sums(&(0..self.counts.len()).collect::<Vec<_>>());
         self.keep_directions(&eigen, rank - gone);
-        Ok(())
+        self.losses.assumed += unchecked;
+        Ok(unchecked)
+    }
+
+    /// The caller has a record that so many samples, which could not be checked, were learned under their labels.
+    pub fn vouch(&mut self, samples: usize) {
+        self.losses.assumed = self.losses.assumed.saturating_sub(samples);
+    }
+
+    /// How many of the samples with coordinates C in the basis may not have been learned, each once, under these classes:
+    /// none of them or all.
+    ///
+    /// Samples that are linearly independent of each other and of all others have `C' S^-1 C = I` and `N S^-1 C = Y`, and
+    /// random features make no other sample look like that. A clear label of another class is refused.
+    fn unproven(&mut self, known: &Mat<f64>, classes: &[usize]) -> Result<usize, Error> {
+        self.settle();
+        let m = classes.len();
+        if self.losses.cuts > 0 || self.latest_cut.directions > 0 || self.gram.rank() == 0 {
+            return Ok(m);
+        }
+        let mut inverted = known.transpose().to_owned();
+        let floor = self.gram.rounding_floor();
+        match self.gram.solve(&mut inverted, floor) {
+            Err(Error::NotPositiveDefinite { .. }) => return Ok(m),
+            outcome => outcome?,
+        }
+        let leverages = &inverted * known - Mat::<f64>::identity(m, m);
+        let labels = &self.cross * inverted.transpose();
+        let off = |sample: usize, class: usize| {
+            let expected = |c: usize| if c == class { 1.0 } else { 0.0 };
+            (0..labels.nrows()).map(|c| (labels[(c, sample)] - expected(c)).abs()).fold(0.0, f64::max)
+        };
+        let independent = |sample: usize| leverages.col(sample).norm_max() < PROVEN;
+        let other = |sample: usize| (0..labels.nrows()).any(|c| c != classes[sample] && off(sample, c) < PROVEN);
+        if let Some(row) = (0..m).find(|&sample| independent(sample) && other(sample)) {
+            return Err(Error::NeverLearned { row });
+        }
+        let proven = (0..m).all(|sample| independent(sample) && off(sample, classes[sample]) < PROVEN);
+        Ok(if proven { 0 } else { m })
     }
 
     /// Coordinates of samples in the basis, to more than single precision, and the length of what lies outside.

@@ -72,6 +72,13 @@ pub struct Losses {
     pub capped: usize,
     /// A bound on the change of `H H'` by residuals of rounding size that added no direction.
     pub dropped: f64,
+    /// Samples that were taken back or relabelled without proof that they had been learned under their labels.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub assumed: usize,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 impl Losses {

@@ -222,7 +222,7 @@ impl Infinite {
             samples: self.samples(),
             largest_class: self.kept.counts.iter().copied().max().unwrap_or(0),
             // No eigenvalue was cut, so that there is no gamma.
-            past: Losses { lost, largest: 0.0, cuts, removed: samples, capped: samples, dropped: 0.0 },
+            past: Losses { lost, largest: 0.0, cuts, removed: samples, capped: samples, dropped: 0.0, assumed: 0 },
             latest: Cut::default(),
             semidefinite: gone.is_none(),
             keeps_samples: true,

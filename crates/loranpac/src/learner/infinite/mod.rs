@@ -23,7 +23,7 @@ use faer::{Accum, Mat, MatRef, Side};
 pub use cap::{Gone, Kept};
 
 use super::lifted::{CHUNK, LEAST, bytes_of, indices};
-use super::{Config, Editable, Form, Learner, Schedule, Scores, StreamSizes, Summary, check_task};
+use super::{Config, Editable, Form, Learner, Schedule, Scores, StreamSizes, Summary, check_lifts, check_task};
 use crate::certificate::Certificate;
 use crate::error::Error;
 use crate::features::Features;
@@ -68,6 +68,10 @@ impl Infinite {
     /// A model that knows nothing yet.
     pub fn new(lift: Arc<dyn FeatureMap>, config: Config) -> Result<Self, Error> {
         let config = config.validate()?;
+        if !lift.is_infinite() {
+            let reason = "this learner has infinite width: its lift is arc-cosine";
+            return Err(Error::setting("lift", lift.name(), reason));
+        }
         if config.schedule == Schedule::Paper {
             let reason =
                 "the paper schedule cuts features that are written down; at infinite width nothing is lost by waiting";
@@ -151,12 +155,14 @@ impl Infinite {
         fits
     }
 
-    /// Takes in everything that other models have learned, as if it had been learned here.
+    /// Takes in everything that other models have learned, as if it had been learned here. Models for other features are
+    /// refused, and nothing changes then.
     pub fn merge<'a>(&mut self, others: impl IntoIterator<Item = &'a mut Infinite>) -> Result<(), Error> {
+        let others: Vec<&mut Infinite> = others.into_iter().collect();
+        others.iter().try_for_each(|other| check_lifts(&self.lift, &other.lift))?;
         self.classifier = None;
         self.written = 0;
         for other in others {
-            assert_eq!(self.lift.dim(), other.lift.dim(), "models of different features cannot be merged");
             let places = indices(&mut self.table, other.table.labels());
             self.join(&other.kept, &places);
             self.make_room()?;
@@ -482,7 +488,7 @@ impl Editable for Infinite {
         self.table.renamed(from, to).map(|_| ())
     }
 
-    fn relabel(&mut self, x: Features<'_>, from: &[Label], to: &[Label]) -> Result<(), Error> {
+    fn relabel(&mut self, x: Features<'_>, from: &[Label], to: &[Label]) -> Result<usize, Error> {
         check_task(x, from, self.lift.dim())?;
         check_task(x, to, self.lift.dim())?;
         let places = self.find(x, from)?;
@@ -496,10 +502,10 @@ impl Editable for Infinite {
         self.written = 0;
         self.classifier = None;
         self.remove_empty_classes();
-        Ok(())
+        Ok(0)
     }
 
-    fn unlearn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
+    fn unlearn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<usize, Error> {
         check_task(x, labels, self.lift.dim())?;
         if x.len() >= self.len() {
             let reason = "nothing would be left; start a new model instead";
@@ -512,8 +518,11 @@ impl Editable for Infinite {
         self.reduce(&stay, false)?;
         classes.iter().for_each(|class| self.kept.counts[*class] -= 1);
         self.remove_empty_classes();
-        Ok(())
+        Ok(0)
     }
+
+    /// Samples are kept, and found: nothing is ever assumed.
+    fn vouch(&mut self, _samples: usize) {}
 
     fn form(&mut self) -> Form<'_> {
         Form::Infinite(self)

@@ -1,0 +1,151 @@
+//! Odd data and odd requests: what a model makes of samples without a direction of their own, and of models that do not fit.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{DIM, Random};
+use loranpac::lift::{self, ArcCosine, FeatureMap, LiftSpec};
+use loranpac::{Config, Editable, Error, Features, Filter, Form, Infinite, Label, LoRanPac, Ridge};
+
+fn map(name: &str, width: usize, seed: u64) -> Arc<dyn FeatureMap> {
+    lift::build(name, LiftSpec { seed, ..LiftSpec::new(DIM, width) }).unwrap()
+}
+
+fn soft() -> Config {
+    Config { filter: Filter::Soft(Ridge::GeometricMean), ..Config::default() }
+}
+
+fn rows(seed: u64, count: usize) -> Vec<f32> {
+    let mut random = Random(seed);
+    (0..count * DIM).map(|_| random.symmetric() as f32).collect()
+}
+
+/// `count` labels, one of three classes each.
+fn labels(count: usize) -> Vec<Label> {
+    (0..count).map(|i| Label::from((i % 3) as i64)).collect()
+}
+
+fn learn(model: &mut dyn Editable, x: &[f32]) {
+    model.learn(Features::new(x, DIM).unwrap(), &labels(x.len() / DIM)).unwrap();
+}
+
+fn model(lift: Arc<dyn FeatureMap>) -> Box<dyn Editable> {
+    <dyn Editable>::new(lift, soft()).unwrap()
+}
+
+fn losses(model: &mut dyn Editable) -> loranpac::Losses {
+    match model.form() {
+        Form::Explicit(model) => model.statistics().losses(),
+        Form::Infinite(_) => panic!("an explicit model is expected"),
+    }
+}
+
+#[test]
+fn samples_without_a_direction_of_their_own_leave_every_number_finite() {
+    let (zero, tiny) = (vec![0.0; 3 * DIM], vec![1e-37f32; 3 * DIM]);
+    let mut one_hot = vec![0.0; 2 * DIM];
+    (one_hot[2], one_hot[DIM + 2]) = (1.0, 1.0);
+    for (lift, width) in [("relu-random", 60), ("identity", DIM), ("relu", DIM)] {
+        for odd in [&zero, &tiny, &one_hot] {
+            let mut model = model(map(lift, width, 0));
+            learn(&mut *model, &rows(1, 5));
+            learn(&mut *model, &one_hot[..DIM]);
+            // Twice: the second time, nothing at all is new.
+            learn(&mut *model, odd);
+            learn(&mut *model, odd);
+            let found = losses(&mut *model);
+            assert!(found.dropped.is_finite() && found.dropped < 1e-3, "{lift}: {found:?}");
+            model.prepare().unwrap();
+            assert!(model.summary().train_mse.unwrap().is_finite());
+        }
+    }
+}
+
+#[test]
+fn merging_models_with_the_same_samples_leaves_every_number_finite() {
+    for count in [1, 2, 7, 40] {
+        let [mut a, mut b, mut both] = [(); 3].map(|()| model(map("relu-random", 24, 0)));
+        learn(&mut *a, &rows(1, count));
+        learn(&mut *b, &rows(1, count));
+        let parts: [&mut dyn Editable; 2] = [&mut *a, &mut *b];
+        both.merge(parts).unwrap();
+        let found = losses(&mut *both);
+        assert!(found.dropped.is_finite(), "{count} samples: {found:?}");
+    }
+}
+
+#[test]
+fn an_infinite_model_takes_no_other_lift() {
+    let refused = Infinite::new(map("fourier", 40, 0), soft()).map(|_| ());
+    assert!(matches!(refused, Err(Error::Setting { name: "lift", .. })), "{refused:?}");
+}
+
+#[test]
+fn an_explicit_model_takes_no_infinite_lift() {
+    let refused = LoRanPac::new(Arc::new(ArcCosine::new(DIM)), soft()).map(|_| ());
+    assert!(matches!(refused, Err(Error::Setting { name: "width", .. })), "{refused:?}");
+}
+
+#[test]
+fn models_with_different_lifts_are_not_merged_and_nothing_changes() {
+    let maps = || {
+        [
+            map("relu-random", 40, 0),
+            map("relu-random", 40, 1),
+            map("relu-random", 48, 0),
+            map("random", 40, 0),
+            map("fourier", 40, 0),
+            map("identity", DIM, 0),
+            Arc::new(ArcCosine::new(DIM)),
+        ]
+    };
+    for (i, ours) in maps().into_iter().enumerate() {
+        for (j, theirs) in maps().into_iter().enumerate() {
+            let [mut a, mut b] = [ours.clone(), theirs].map(model);
+            learn(&mut *a, &rows(1, 6));
+            learn(&mut *b, &rows(2, 6));
+            let other: &mut dyn Editable = &mut *b;
+            let outcome = a.merge([other]);
+            assert_eq!(outcome.is_ok(), i == j, "{i} {j}: {outcome:?}");
+            assert_eq!(a.summary().samples, if i == j { 12 } else { 6 });
+            if i != j {
+                assert!(matches!(outcome, Err(Error::DifferentLifts { .. })), "{outcome:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn independent_samples_are_checked_before_they_are_taken_back_or_relabelled() {
+    let x = rows(1, 20);
+    let some = Features::new(&x[..4 * DIM], DIM).unwrap();
+    let mut model = model(map("relu-random", 200, 0));
+    learn(&mut *model, &x);
+    let wrong = vec![Label::from(2); 4];
+    assert!(matches!(model.relabel(some, &wrong, &wrong), Err(Error::NeverLearned { row: 0 })));
+    assert!(matches!(model.unlearn(some, &wrong), Err(Error::NeverLearned { row: 0 })));
+    let moved = vec![Label::from("moved"); 4];
+    assert_eq!(model.relabel(some, &labels(4), &moved).unwrap(), 0);
+    assert!(matches!(model.relabel(some, &labels(4), &moved), Err(Error::NeverLearned { row: 0 })));
+    assert_eq!(model.unlearn(some, &moved).unwrap(), 0);
+    model.prepare().unwrap();
+    let verdict = model.summary().verdict().unwrap();
+    assert!(verdict.line.contains("exact"), "{}", verdict.line);
+}
+
+#[test]
+fn samples_that_cannot_be_checked_end_exactness_unless_the_caller_has_a_record() {
+    let x = rows(1, 60);
+    let strangers = rows(2, 4);
+    for (vouched, exact) in [(0, false), (4, true)] {
+        let mut model = model(map("relu-random", 10, 0));
+        learn(&mut *model, &x);
+        assert_eq!(model.unlearn(Features::new(&strangers, DIM).unwrap(), &labels(4)).unwrap(), 4);
+        model.vouch(vouched);
+        model.prepare().unwrap();
+        let verdict = model.summary().verdict().unwrap();
+        assert_eq!(verdict.line.contains("exact"), exact, "{}", verdict.line);
+        assert_eq!(model.summary().certificate.unwrap().assumed, 4 - vouched);
+    }
+}
