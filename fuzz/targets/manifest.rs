@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 // The first line has the right digest: what is behind it is what is tried.
 fuzz_target!(|data: &[u8]| {
     let digest: String = Sha256::digest(data).iter().map(|byte| format!("{byte:02x}")).collect();
-    let bytes = [format!("loranpac-model 1 {digest}\n").as_bytes(), data].concat();
+    let bytes = [format!("loranpac-model 2 {digest}\n").as_bytes(), data].concat();
     if let Ok(manifest) = Manifest::from_bytes(&bytes, Path::new("MANIFEST")) {
         let back = Manifest::from_bytes(&manifest.to_bytes().unwrap(), Path::new("MANIFEST")).unwrap();
         assert_eq!(back, manifest);

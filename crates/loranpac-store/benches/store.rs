@@ -13,11 +13,15 @@ use std::time::Instant;
 
 use loranpac::{Config, Features, Filter, Ridge};
 use loranpac_store::disk::{Disk, Output, RealDisk};
-use loranpac_store::{LiftRecord, Model, Settings};
+use loranpac_store::{Fingerprint, LiftRecord, Model, Settings};
 use samples::samples;
 
 const DIM: usize = 384;
 const CLASSES: usize = 150;
+
+fn fingerprint(digest: &str, samples: usize) -> Fingerprint {
+    Fingerprint { digest: digest.to_owned(), features: digest.to_owned(), samples }
+}
 
 /// A disk that counts what is written.
 #[derive(Clone, Default)]
@@ -55,6 +59,9 @@ impl Disk for Counting {
     fn remove(&self, path: &Path) -> io::Result<()> {
         RealDisk.remove(path)
     }
+    fn remove_folder(&self, path: &Path) -> io::Result<()> {
+        RealDisk.remove_folder(path)
+    }
     fn make_folder(&self, path: &Path) -> io::Result<()> {
         RealDisk.make_folder(path)
     }
@@ -76,7 +83,7 @@ fn main() {
     let clock = Instant::now();
     let (x, y) = samples(rank, DIM, CLASSES, 1);
     model.learn(Features::new(&x, DIM).expect("samples"), &y).expect("learned");
-    model.note("first", "1", rank);
+    model.note("first", &fingerprint("1", rank));
     model.commit().expect("committed");
     report(&format!("learn {rank} samples at E = {width}"), clock, disk.0.swap(0, Ordering::Relaxed));
     println!("r = {}, {} classes", model.manifest().rank(), model.manifest().classes.len());
@@ -86,7 +93,7 @@ fn main() {
     let mut model = Model::open_to_write_on(Box::new(disk.clone()), &path).expect("opened");
     let clock = Instant::now();
     model.learn(Features::new(&x, DIM).expect("samples"), &y).expect("learned");
-    model.note("second", "2", 100);
+    model.note("second", &fingerprint("2", 100));
     model.commit().expect("committed");
     report("learn 100 more and commit", clock, disk.0.swap(0, Ordering::Relaxed));
     let clock = Instant::now();

@@ -1,67 +1,114 @@
 //! Files that are never seen half-written: they grow beside their place and are renamed when they are whole.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::disk::{Disk, Output, RealDisk, open_lock, open_regular, remove_if_there};
 use crate::error::Error;
+use crate::folder::{MANIFEST, hidden, parent};
 
-/// Tells apart files that one process writes at the same time.
-static NUMBER: AtomicU64 = AtomicU64::new(0);
-
-/// A file under a temporary name; dropped, it is gone.
-pub(crate) struct Beside {
+/// A file under a temporary name; dropped, it is removed.
+///
+/// The name depends on the place alone, so that what a killed process has left is found and replaced by the next one that
+/// writes there.
+pub struct AtomicFile {
+    disk: Box<dyn Disk>,
     place: PathBuf,
     name: PathBuf,
-    file: BufWriter<File>,
+    file: Option<BufWriter<Box<dyn Output>>>,
+    /// Held as long as this is the process that writes there.
+    _lock: File,
 }
 
-impl Beside {
-    /// Begins a file that shall be at `place`.
-    pub fn create(place: &Path) -> Result<Beside, Error> {
-        let Some(file_name) = place.file_name() else {
+impl AtomicFile {
+    /// Begins a file that shall be at `place`, which must not be inside a model.
+    pub fn create(place: &Path) -> Result<AtomicFile, Error> {
+        AtomicFile::create_on(Box::new(RealDisk), place)
+    }
+
+    /// The same on any disk.
+    pub fn create_on(disk: Box<dyn Disk>, place: &Path) -> Result<AtomicFile, Error> {
+        let place = &target(place)?;
+        let Some(name) = hidden(place, "partial") else {
             return Err(Error::Refused(format!("{} does not name a file", place.display())));
         };
-        let mut name = file_name.to_owned();
-        name.push(format!(".tmp{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
-        let name = place.with_file_name(name);
-        let file = OpenOptions::new().write(true).create_new(true).open(&name).map_err(Error::write(place))?;
-        Ok(Beside { place: place.to_owned(), name, file: BufWriter::with_capacity(1 << 20, file) })
+        refuse_inside_model(place)?;
+        let busy = || Error::Refused(format!("{} is being written by another process", place.display()));
+        if fs::symlink_metadata(&name).is_ok() {
+            let left = open_lock(&name)?;
+            match left.try_lock() {
+                Err(TryLockError::WouldBlock) => return Err(busy()),
+                Err(TryLockError::Error(source)) => return Err(Error::write(place)(source)),
+                Ok(()) => remove_if_there(&*disk, &name).map_err(Error::write(place))?,
+            }
+        }
+        let file = disk.create(&name).map_err(Error::write(place))?;
+        let lock = open_regular(&name)?;
+        lock.try_lock().map_err(|_| busy())?;
+        let file = Some(BufWriter::with_capacity(1 << 20, file));
+        Ok(AtomicFile { disk, place: place.to_owned(), name, file, _lock: lock })
     }
 
     /// Brings everything to the disk, so that what is left to do can hardly fail.
     pub fn sync(&mut self) -> Result<(), Error> {
-        self.file.flush().and_then(|()| self.file.get_ref().sync_all()).map_err(Error::write(&self.place))
+        match &mut self.file {
+            Some(file) => file.flush().and_then(|()| file.get_mut().sync()).map_err(Error::write(&self.place)),
+            None => Ok(()),
+        }
     }
 
     /// Puts the file in its place.
     pub fn replace(mut self) -> Result<(), Error> {
         self.sync()?;
-        fs::rename(&self.name, &self.place).map_err(Error::write(&self.place))?;
+        self.disk.rename(&self.name, &self.place).map_err(Error::write(&self.place))?;
         // The new name outlives a power cut only if the folder is on the disk as well; not every system can do that.
-        let folder = self.place.parent().filter(|folder| !folder.as_os_str().is_empty());
-        if let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) {
-            let _ = folder.sync_all();
-        }
+        let _ = self.disk.sync_folder(parent(&self.place));
         Ok(())
     }
 }
 
-impl Write for Beside {
+impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
+        self.file.as_mut().map_or(Ok(0), |file| file.write(bytes))
     }
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        self.file.as_mut().map_or(Ok(()), Write::flush)
     }
 }
 
-impl Drop for Beside {
+impl Drop for AtomicFile {
     fn drop(&mut self) {
-        // After `replace` there is nothing of this name any more.
-        let _ = fs::remove_file(&self.name);
+        // What is buffered must not be written any more; after `replace` there is nothing of this name.
+        if let Some(file) = self.file.take() {
+            drop(file.into_parts());
+        }
+        let _ = remove_if_there(&*self.disk, &self.name);
     }
+}
+
+/// The place itself, or what a link there points to: a new name would replace the link, and a device must stay one.
+fn target(place: &Path) -> Result<PathBuf, Error> {
+    let real = match fs::symlink_metadata(place) {
+        Ok(found) if found.is_symlink() => fs::canonicalize(place).map_err(Error::write(place))?,
+        _ => place.to_owned(),
+    };
+    match fs::metadata(&real) {
+        Ok(found) if !found.is_file() => Err(Error::Refused(format!("{} is not a regular file", place.display()))),
+        _ => Ok(real),
+    }
+}
+
+/// Refuses to write into the folder of a model, where only the store writes.
+fn refuse_inside_model(place: &Path) -> Result<(), Error> {
+    let folder = parent(place);
+    let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let is_model = |folder: &Path| folder.extension().is_some_and(|e| e == "lrp") || folder.join(MANIFEST).exists();
+    if is_model(folder) || is_model(&real) {
+        let reason = "is inside a model's folder, where only loranpac itself writes; give another place";
+        return Err(Error::Refused(format!("{} {reason}", place.display())));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -72,15 +119,27 @@ mod tests {
     fn nothing_is_at_the_place_until_the_file_is_whole_and_nothing_is_left_beside_it() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("a.bin");
-        let mut file = Beside::create(&place).unwrap();
+        let mut file = AtomicFile::create(&place).unwrap();
         file.write_all(b"half").unwrap();
         assert!(!place.exists());
+        assert!(AtomicFile::create(&place).is_err(), "two cannot write the same file");
         drop(file);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-        let mut file = Beside::create(&place).unwrap();
+        // What a killed process has left.
+        fs::write(hidden(&place, "partial").unwrap(), "left").unwrap();
+        let mut file = AtomicFile::create(&place).unwrap();
         file.write_all(b"whole").unwrap();
         file.replace().unwrap();
         assert_eq!(fs::read(&place).unwrap(), b"whole");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn nothing_is_written_into_a_model() {
+        let folder = tempfile::tempdir().unwrap();
+        let model = folder.path().join("m.lrp");
+        fs::create_dir(&model).unwrap();
+        let refused = AtomicFile::create(&model.join("MANIFEST")).map(|_| ()).unwrap_err().to_string();
+        assert!(refused.contains("inside a model"), "{refused}");
     }
 }

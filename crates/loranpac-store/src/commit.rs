@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use half::f16;
 use loranpac::{Changes, Editable, Form, Infinite, Learner, LoRanPac, Statistics};
 
-use crate::disk::Disk;
+use crate::disk::{Disk, remove_if_there};
 use crate::error::Error;
-use crate::manifest::{
-    BasisPart, ClassEntry, GonePart, GramStep, KeptPart, MANIFEST, Manifest, Place, Places, WeightsEntry,
-};
+use crate::folder::{self, MANIFEST};
+use crate::load::{self, Files};
+use crate::manifest::{BasisPart, ClassEntry, GonePart, GramStep, KeptPart, Manifest, Place, Places, WeightsEntry};
 use crate::model::is_empty;
 use crate::segment::{self, Tensor};
 
@@ -33,11 +33,11 @@ struct Draft<'a> {
 
 impl Draft<'_> {
     fn name(&self, kind: &str) -> String {
-        format!("{:08}-{kind}.safetensors", self.manifest.version)
+        folder::segment_name(self.manifest.version, kind)
     }
 
     /// Writes a file and lists it.
-    fn write(&mut self, kind: &str, tensors: &[Tensor<'_>]) -> Result<String, Error> {
+    fn write(&mut self, kind: &str, tensors: Vec<Tensor<'_>>) -> Result<String, Error> {
         let name = self.name(kind);
         let path = self.folder.join(&name);
         self.new.push(path.clone());
@@ -66,7 +66,7 @@ pub fn write(
     let outcome = filled.and_then(|()| finish(&mut draft));
     if outcome.is_err() {
         // What was written so far is in nobody's way, but takes space.
-        draft.new.iter().for_each(|path| drop(disk.remove(path)));
+        draft.new.iter().for_each(|path| drop(remove_if_there(disk, path)));
     }
     outcome.map(|()| draft.manifest)
 }
@@ -131,9 +131,8 @@ fn fill_infinite(draft: &mut Draft<'_>, learner: &mut Infinite) -> Result<(), Er
                 true => Tensor::new("samples", samples, dim, [halves.as_slice()]),
                 false => Tensor::new("samples", samples, dim, [numbers]),
             };
-            // Classes come first, so that both are aligned.
             let classes = Tensor::new("classes", 1, samples, [classes.as_slice()]);
-            let file = draft.write("samples", &[classes, rows])?;
+            let file = draft.write("samples", vec![classes, rows])?;
             draft.manifest.kept.push(KeptPart { file, samples });
         }
     }
@@ -150,11 +149,11 @@ fn fill_infinite(draft: &mut Draft<'_>, learner: &mut Infinite) -> Result<(), Er
             let upper: Vec<f64> = (0..n).flat_map(|j| (0..=j).map(move |i| (i, j))).map(|at| gone.mass[at]).collect();
             let rows: Vec<Vec<f64>> = gone.sums.row_iter().map(|row| row.iter().copied().collect()).collect();
             let shape = [rows.len(), n];
-            let tensors = [
+            let tensors = vec![
                 Tensor::new("mass", 1, upper.len(), [upper.as_slice()]),
                 Tensor::new("sums", rows.len(), n, rows.iter().map(Vec::as_slice)),
             ];
-            let file = draft.write("gone", &tensors)?;
+            let file = draft.write("gone", tensors)?;
             let (samples, orphans, times) = (gone.samples, gone.orphans, gone.times);
             let (error, latest) = (gone.error, gone.latest);
             draft.manifest.gone = Some(GonePart { file, shape, samples, orphans, times, error, latest });
@@ -165,7 +164,7 @@ fn fill_infinite(draft: &mut Draft<'_>, learner: &mut Infinite) -> Result<(), Er
         let a = learner.coefficients()?;
         let columns: Vec<Vec<f64>> = a.col_iter().map(|column| column.iter().copied().collect()).collect();
         let tensor = Tensor::new("weights", a.ncols(), a.nrows(), columns.iter().map(Vec::as_slice));
-        let file = draft.write("weights", &[tensor])?;
+        let file = draft.write("weights", vec![tensor])?;
         draft.manifest.weights = Some(WeightsEntry { file, facts, lost: Some(lost) });
     }
     learner.set_written(learner.len());
@@ -188,7 +187,7 @@ fn basis(draft: &mut Draft<'_>, stats: &Statistics<f32>, all: bool) -> Result<()
         draft.manifest.basis.truncate(draft.manifest.basis.len() - small);
         first = draft.manifest.rank();
     }
-    let file = draft.write("basis", &[Tensor::new("basis", rank - first, width, stats.basis().columns(first))])?;
+    let file = draft.write("basis", vec![Tensor::new("basis", rank - first, width, stats.basis().columns(first))])?;
     draft.manifest.basis.push(BasisPart { file, columns: rank - first });
     Ok(())
 }
@@ -210,11 +209,11 @@ fn classes(draft: &mut Draft<'_>, learner: &LoRanPac, changes: &Changes) -> Resu
     let rows: Vec<Vec<f64>> = cross.iter().map(|&class| stats.cross().row(class).iter().copied().collect()).collect();
     let file = draft.name("classes");
     if !(sums.is_empty() && cross.is_empty()) {
-        let tensors = [
+        let tensors = vec![
             Tensor::new("sums", sums.len(), width, sums.iter().map(|&class| stats.label_sum(class))),
             Tensor::new("cross", cross.len(), rank, rows.iter().map(Vec::as_slice)),
         ];
-        draft.write("classes", &tensors)?;
+        draft.write("classes", tensors)?;
     }
     let place = |list: &[usize], class: usize, columns: usize| {
         let row = list.iter().position(|other| *other == class)?;
@@ -245,7 +244,7 @@ fn gram(draft: &mut Draft<'_>, stats: &mut Statistics<f32>, changes: Changes) ->
     let steps: usize = before.chain(changes.factors.iter().map(|factor| factor.data().len())).sum();
     if changes.gram || steps > STEPS_PER_GRAM * numbers {
         let upper = stats.gram().to_packed();
-        let file = draft.write("gram", &[Tensor::new("gram", 1, numbers, [upper.as_slice()])])?;
+        let file = draft.write("gram", vec![Tensor::new("gram", 1, numbers, [upper.as_slice()])])?;
         draft.manifest.gram = vec![GramStep::Whole { file, rank }];
         return Ok(());
     }
@@ -262,7 +261,7 @@ fn gram(draft: &mut Draft<'_>, stats: &mut Statistics<f32>, changes: Changes) ->
             Tensor::new(&format!("factor.{index}"), columns, rows, [factor.data()])
         })
         .collect();
-    let file = draft.write("factors", &tensors)?;
+    let file = draft.write("factors", tensors)?;
     for (index, factor) in changes.factors.iter().enumerate() {
         let (rows, columns) = shape(factor);
         draft.manifest.gram.push(GramStep::Grow { file: file.clone(), index, rows, columns });
@@ -279,7 +278,7 @@ fn weights(draft: &mut Draft<'_>, learner: &mut LoRanPac) -> Result<(), Error> {
     let w = learner.weights()?;
     let columns: Vec<&[f32]> =
         w.col_iter().filter_map(|column| column.try_as_col_major().map(|c| c.as_slice())).collect();
-    let file = draft.write("weights", &[Tensor::new("weights", w.ncols(), w.nrows(), columns)])?;
+    let file = draft.write("weights", vec![Tensor::new("weights", w.ncols(), w.nrows(), columns)])?;
     draft.manifest.weights = Some(WeightsEntry { file, facts, lost: None });
     Ok(())
 }
@@ -289,30 +288,38 @@ fn finish(draft: &mut Draft<'_>) -> Result<(), Error> {
     let needed: BTreeSet<String> = draft.manifest.needs().into_iter().map(str::to_owned).collect();
     draft.manifest.files.retain(|name, _| needed.contains(name));
     draft.manifest.software = env!("CARGO_PKG_VERSION").to_owned();
+    // What is about to become the model is read as every reader will read it.
+    let bytes = draft.manifest.to_bytes()?;
+    load::check(&Files::open(draft.folder, &draft.manifest)?, &draft.manifest)?;
     let current = draft.folder.join(MANIFEST);
     // A manifest that cannot be read is being replaced by an earlier one, and is nothing to keep.
-    let old = std::fs::read(&current).ok().filter(|bytes| Manifest::from_bytes(bytes, &current).is_ok());
-    if let Some(bytes) = old.filter(|_| draft.manifest.keep > 0) {
-        let path = draft.folder.join(format!("{MANIFEST}.{:08}", draft.manifest.version - 1));
+    if draft.manifest.keep > 0 && Manifest::read(&current).is_ok() {
+        let old = std::fs::read(&current).map_err(Error::read(&current))?;
+        let path = folder::kept_manifest(draft.folder, draft.manifest.version - 1);
         draft.new.push(path.clone());
-        segment::write_bytes(draft.disk, &path, [bytes.as_slice()])?;
+        segment::write_bytes(draft.disk, &path, [old.as_slice()])?;
     }
-    let outcome = replace(draft.disk, draft.folder, &draft.manifest);
+    let outcome = replace(draft.disk, draft.folder, &bytes);
     if matches!(outcome, Ok(()) | Err(Error::Unsure { .. })) {
         // From here on the new version is the model: its files must stay.
         draft.new.clear();
     }
     outcome?;
-    collect(draft.disk, draft.folder, &draft.manifest);
+    // What cannot be removed now is removed by the next writer.
+    let _ = collect(draft.disk, draft.folder, &draft.manifest);
     Ok(())
 }
 
+/// Writes the first manifest of a model that has learned nothing.
+pub fn begin(disk: &dyn Disk, folder: &Path, manifest: &Manifest) -> Result<(), Error> {
+    replace(disk, folder, &manifest.to_bytes()?)
+}
+
 /// Replaces the manifest in one step. The files that it names are safe by then.
-pub fn replace(disk: &dyn Disk, folder: &Path, manifest: &Manifest) -> Result<(), Error> {
-    let bytes = manifest.to_bytes()?;
-    let (next, current) = (folder.join(format!("{MANIFEST}.new")), folder.join(MANIFEST));
+fn replace(disk: &dyn Disk, folder: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let (next, current) = (folder::next_manifest(folder), folder.join(MANIFEST));
     let failed = |source| Error::Write { path: current.clone(), source };
-    let written = segment::write_bytes(disk, &next, [bytes.as_slice()])
+    let written = segment::write_bytes(disk, &next, [bytes])
         .and_then(|_| disk.sync_folder(folder).map_err(failed))
         .and_then(|()| disk.rename(&next, &current).map_err(failed));
     if let Err(error) = written {
@@ -323,42 +330,20 @@ pub fn replace(disk: &dyn Disk, folder: &Path, manifest: &Manifest) -> Result<()
     disk.sync_folder(folder).map_err(|source| Error::Unsure { path: folder.to_owned(), source })
 }
 
-/// Kept manifests with their versions, the latest first.
-pub fn history(folder: &Path) -> Vec<(u64, PathBuf)> {
-    let version = |path: &Path| {
-        let name = path.file_name()?.to_str()?;
-        name.strip_prefix(MANIFEST)?.strip_prefix('.')?.parse::<u64>().ok()
-    };
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut found: Vec<_> = entries.filter_map(|path| Some((version(&path)?, path))).collect();
-    found.sort_by(|a, b| b.cmp(a));
-    found
-}
-
-/// Removes versions beyond those that are kept, and files that no version needs. Failures are left to the next time.
-pub fn collect(disk: &dyn Disk, folder: &Path, manifest: &Manifest) {
+/// Removes versions beyond those that are kept, and files that no version needs.
+pub fn collect(disk: &dyn Disk, folder: &Path, manifest: &Manifest) -> Result<(), Error> {
     let mut needed: BTreeSet<String> = manifest.files.keys().cloned().collect();
     let mut kept = 0;
-    for (version, path) in history(folder) {
+    for (version, path) in folder::history(folder)? {
         if kept == manifest.keep || version >= manifest.version {
             // Files go after the manifest that needs them.
-            if disk.remove(&path).is_err() {
-                return;
-            }
+            remove_if_there(disk, &path).map_err(Error::write(&path))?;
             continue;
         }
         kept += 1;
-        match Manifest::read(&path) {
-            Ok(old) => needed.extend(old.files.into_keys()),
-            // What it needs is not known; verify tells what is wrong with it.
-            Err(_) => return,
-        }
+        // If it cannot be read, what it needs is not known, and nothing is removed; verify tells what is wrong with it.
+        needed.extend(Manifest::read(&path)?.files.into_keys());
     }
-    let _ = disk.remove(&folder.join(format!("{MANIFEST}.new")));
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    for path in entries.filter(|path| path.extension().is_some_and(|e| e == "safetensors")) {
-        if path.file_name().and_then(|name| name.to_str()).is_some_and(|name| !needed.contains(name)) {
-            let _ = disk.remove(&path);
-        }
-    }
+    // A commit that was interrupted has left files of the version after this one.
+    folder::sweep(disk, folder, manifest.version + 1, |name| needed.contains(name))
 }

@@ -42,6 +42,18 @@ pub enum Error {
         /// What was found.
         reason: String,
     },
+    /// A file that the model needs is not there.
+    #[error("{path} is missing, but the model needs it", path = path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is something where a new model or file should be.
+    #[error("{path} exists already; choose another name, or remove it", path = path.display())]
+    Exists {
+        /// The place.
+        path: PathBuf,
+    },
     /// A file is whole, as far as one can tell, but of another kind.
     #[error("{path} is not a {expected} file: {found}", path = path.display())]
     Format {
@@ -86,6 +98,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether it says that a file is not what was written: neither that it could not be read, nor that it is newer.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Error::Damaged { .. } | Error::Missing { .. } | Error::Digest { .. })
+    }
+
     /// A file that cannot be read.
     pub(crate) fn read(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
         |source| Error::Read { path: path.to_owned(), source }

@@ -1,8 +1,9 @@
 //! What prediction needs, in a file of its own.
 //!
 //! A safetensors file with one tensor, `weights` (`c x E`, F32 or F16), and in its `__metadata__` the texts `format`,
-//! `version` and `model`. The last is JSON: lift, labels, temperature, digest of the weights, and the k of the power of
-//! two `2^k` by which weights in half precision are multiplied. P is not in it: the lift's seed is.
+//! `version`, `model` and `sha256`. `model` is JSON: lift, labels, temperature, digest of the weights, and the k of the power
+//! of two `2^k` by which weights in half precision are multiplied. P is not in it: the lift's seed is. `sha256` is the digest
+//! of `model`, so that no byte of the file can change unnoticed. Version 1 had no such digest, and is still read.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -18,15 +19,16 @@ use safetensors::tensor::Metadata;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::beside::Beside;
+use crate::beside::AtomicFile;
+use crate::disk::{Disk, RealDisk};
 use crate::error::Error;
 use crate::lift::{LiftRecord, hex};
 use crate::precision::{Encoding, LARGEST_EXPONENT, Precision};
 
 /// What the file says it is.
 pub const FORMAT: &str = "loranpac-inference";
-/// The version that is written and read.
-pub const VERSION: u32 = 1;
+/// The version that is written; version 1 is read, too.
+pub const VERSION: u32 = 2;
 
 /// Features of a sample; no encoder comes near, and a damaged file should not ask for more.
 const LARGEST_DIM: usize = 1 << 24;
@@ -58,6 +60,11 @@ struct Record {
 impl Inference {
     /// Writes the model, all or nothing. Half precision halves the file and refuses weights beyond 65504.
     pub fn save(&self, path: &Path, precision: Precision) -> Result<(), Error> {
+        self.save_on(Box::new(RealDisk), path, precision)
+    }
+
+    /// The same on any disk.
+    pub fn save_on(&self, disk: Box<dyn Disk>, path: &Path, precision: Precision) -> Result<(), Error> {
         self.check()?;
         let encoding = Encoding::of_weights(&self.weights, &self.labels, precision)?;
         let columns = 0..self.weights.ncols();
@@ -68,7 +75,7 @@ impl Inference {
             hash.update(&bytes);
         }
         let header = self.header(encoding, hex(&hash.finalize())).map_err(|e| Error::write(path)(e.into()))?;
-        let mut file = Beside::create(path)?;
+        let mut file = AtomicFile::create_on(disk, path)?;
         file.write_all(&header).map_err(Error::write(path))?;
         for j in columns {
             encoding.encode(self.weights.col_as_slice(j), &mut bytes);
@@ -82,7 +89,11 @@ impl Inference {
     pub fn load(path: &Path) -> Result<Inference, Error> {
         let damaged = |reason: &dyn ToString| Error::damaged(path, reason.to_string());
         let file = File::open(path).map_err(Error::read(path))?;
-        let length = file.metadata().map_err(Error::read(path))?.len();
+        let found = file.metadata().map_err(Error::read(path))?;
+        if !found.is_file() {
+            return Err(damaged(&"it is not a regular file"));
+        }
+        let length = found.len();
         let mut file = BufReader::with_capacity(1 << 18, file);
         let metadata = read_header(&mut file, length, path)?;
         let record = read_record(&metadata, path)?;
@@ -155,10 +166,11 @@ impl Inference {
             Precision::F16 => ("F16", 2),
         };
         let end = weights.nrows() * weights.ncols() * size;
+        let model = serde_json::to_string(&record)?;
         // The maps of `json!` are ordered, so that the same model always gives the same bytes.
         let header = serde_json::json!({
             "__metadata__": {
-                "format": FORMAT, "version": VERSION.to_string(), "model": serde_json::to_string(&record)?,
+                "format": FORMAT, "version": VERSION.to_string(), "sha256": hex(&Sha256::digest(&model)), "model": model,
             },
             "weights": {"dtype": dtype, "shape": [weights.ncols(), weights.nrows()], "data_offsets": [0, end]},
         });
@@ -199,11 +211,24 @@ fn read_record(metadata: &Metadata, path: &Path) -> Result<Record, Error> {
         return Err(Error::Format { path: path.to_owned(), expected: FORMAT, found });
     }
     let version = text("version").unwrap_or_default();
-    if version != VERSION.to_string() {
-        return Err(Error::Version { path: path.to_owned(), found: version.to_owned(), known: VERSION });
+    let expected: &[&str] = match version.parse() {
+        Ok(1) => &["format", "model", "version"],
+        Ok(VERSION) => &["format", "model", "sha256", "version"],
+        _ => return Err(Error::Version { path: path.to_owned(), found: version.to_owned(), known: VERSION }),
+    };
+    let mut keys: Vec<&str> = metadata.metadata().iter().flatten().map(|(key, _)| key.as_str()).collect();
+    keys.sort_unstable();
+    if keys != expected {
+        return Err(Error::damaged(
+            path,
+            format!("its metadata are {} instead of {}", keys.join(", "), expected.join(", ")),
+        ));
     }
-    serde_json::from_str(text("model").unwrap_or_default())
-        .map_err(|e| Error::damaged(path, format!("its metadata cannot be read: {e}")))
+    let model = text("model").unwrap_or_default();
+    if text("sha256").is_some_and(|digest| digest != hex(&Sha256::digest(model))) {
+        return Err(Error::damaged(path, "its metadata do not agree with their checksum"));
+    }
+    serde_json::from_str(model).map_err(|e| Error::damaged(path, format!("its metadata cannot be read: {e}")))
 }
 
 /// Whether lift, labels and temperature are possible and fit weights of E x c.

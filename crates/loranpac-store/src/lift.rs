@@ -103,6 +103,12 @@ impl FeatureMap for Lazy {
     fn bytes(&self) -> usize {
         self.kept.get().map_or(0, |kept| kept.bytes())
     }
+    fn is_infinite(&self) -> bool {
+        self.small.is_infinite()
+    }
+    fn fingerprint(&self) -> Vec<f32> {
+        self.small.fingerprint()
+    }
 }
 
 /// Bytes as lower-case hexadecimal digits.

@@ -9,7 +9,7 @@ use loranpac::{Basis, Buffer, Editable, Factor, Gone, Infinite, Kept, Learner, L
 use rayon::prelude::*;
 
 use crate::error::Error;
-use crate::manifest::{GramStep, Manifest, Place};
+use crate::manifest::{GonePart, GramStep, Manifest, Place};
 use crate::model::table;
 use crate::segment::{Element, Numbers, Segment};
 
@@ -55,6 +55,62 @@ impl Files {
     }
 }
 
+/// Whether every tensor that a manifest names is in its file, as the manifest describes it. No numbers are read.
+pub fn check(files: &Files, manifest: &Manifest) -> Result<(), Error> {
+    let (width, dim, rank) = (manifest.lift.width, manifest.lift.dim, manifest.rank());
+    for part in &manifest.basis {
+        files.get(&part.file)?.tensor::<f32>("basis", part.columns, width)?;
+    }
+    for step in &manifest.gram {
+        gram_step(files, step)?;
+    }
+    for places in manifest.classes.iter().filter_map(|class| class.places.as_ref()) {
+        let [rows, columns] = places.sums.shape;
+        files.get(&places.sums.file)?.tensor::<f32>("sums", rows, columns)?;
+        let [rows, columns] = places.cross.shape;
+        files.get(&places.cross.file)?.tensor::<f64>("cross", rows, columns)?;
+    }
+    for part in &manifest.kept {
+        let segment = files.get(&part.file)?;
+        segment.tensor::<u32>("classes", 1, part.samples)?;
+        match manifest.config.half {
+            true => segment.tensor::<f16>("samples", part.samples, dim).map(|_| ())?,
+            false => segment.tensor::<f32>("samples", part.samples, dim).map(|_| ())?,
+        }
+    }
+    if let Some(GonePart { file, shape: [classes, n], .. }) = &manifest.gone {
+        let segment = files.get(file)?;
+        segment.tensor::<f64>("mass", 1, triangle(*n))?;
+        segment.tensor::<f64>("sums", *classes, *n)?;
+    }
+    if let Some(weights) = &manifest.weights {
+        let (segment, classes) = (files.get(&weights.file)?, manifest.classes.len());
+        match manifest.is_infinite() {
+            true => segment.tensor::<f64>("weights", classes, rank).map(|_| ())?,
+            false => segment.tensor::<f32>("weights", classes, width).map(|_| ())?,
+        }
+    }
+    Ok(())
+}
+
+/// Numbers in a triangle of so many columns.
+fn triangle(n: usize) -> usize {
+    n.saturating_mul(n.saturating_add(1)) / 2
+}
+
+fn gram_step(files: &Files, step: &GramStep) -> Result<Step, Error> {
+    Ok(match step {
+        GramStep::Whole { file, rank } => {
+            Step::Whole { rank: *rank, upper: files.get(file)?.tensor("gram", 1, triangle(*rank))?.all() }
+        }
+        GramStep::Grow { file, index, rows, columns } => {
+            let data = files.get(file)?.tensor(&format!("factor.{index}"), *columns, *rows)?.all();
+            let factor = Factor::from_columns(*rows, *columns, data);
+            Step::Grow(factor.ok_or_else(|| inconsistent(&files.folder))?)
+        }
+    })
+}
+
 /// A file of the model, of the right size.
 pub fn segment(folder: &Path, manifest: &Manifest, name: &str) -> Result<Segment, Error> {
     let path = folder.join(name);
@@ -76,19 +132,7 @@ fn explicit(files: &Files, manifest: &Manifest) -> Result<LoRanPac, Error> {
     let folder = files.folder.as_path();
     let (width, rank) = (manifest.lift.width, manifest.rank());
     let basis = basis(files, manifest, width)?;
-    let mut gram = Vec::new();
-    for step in &manifest.gram {
-        gram.push(match step {
-            GramStep::Whole { file, rank } => {
-                let numbers = rank.saturating_mul(rank.saturating_add(1)) / 2;
-                Step::Whole { rank: *rank, upper: files.get(file)?.tensor("gram", 1, numbers)?.all() }
-            }
-            GramStep::Grow { file, index, rows, columns } => {
-                let data = files.get(file)?.tensor(&format!("factor.{index}"), *columns, *rows)?.all();
-                Step::Grow(Factor::from_columns(*rows, *columns, data).ok_or_else(|| inconsistent(folder))?)
-            }
-        });
-    }
+    let gram = manifest.gram.iter().map(|step| gram_step(files, step)).collect::<Result<Vec<_>, _>>()?;
     let (mut sums, mut rows) = (Vec::new(), Vec::new());
     for class in &manifest.classes {
         let places = class.places.as_ref().ok_or_else(|| inconsistent(folder))?;
@@ -131,12 +175,8 @@ fn infinite(files: &Files, manifest: &Manifest) -> Result<Infinite, Error> {
     }
     if let Some(part) = &manifest.gone {
         let [classes, n] = part.shape;
-        if classes > manifest.classes.len() || n > manifest.rank() {
-            return Err(inconsistent(folder));
-        }
-        let numbers = n.saturating_mul(n.saturating_add(1)) / 2;
         let segment = files.get(&part.file)?;
-        let upper = segment.tensor::<f64>("mass", 1, numbers)?.all();
+        let upper = segment.tensor::<f64>("mass", 1, triangle(n))?.all();
         let sums = segment.tensor::<f64>("sums", classes, n)?.all();
         let at = |i: usize, j: usize| upper[j * (j + 1) / 2 + i];
         kept.gone = Some(Gone {

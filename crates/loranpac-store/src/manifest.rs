@@ -2,6 +2,7 @@
 //! names is safe on the disk.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
 use std::path::Path;
 
 use loranpac::filter::Facts;
@@ -9,20 +10,21 @@ use loranpac::{Config, Cut, Label, Losses};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::disk::open_regular;
 use crate::encoder::Encoder;
 use crate::error::Error;
 use crate::lift::{LiftRecord, hex};
 use crate::model::Settings;
 use crate::segment::FileEntry;
 
-/// Name of the current manifest.
-pub const MANIFEST: &str = "MANIFEST";
-/// Version of the format that this program writes, and the only one that it reads.
-pub const FORMAT: u32 = 1;
+/// Version of the format that this program writes. It reads version 1, too, which has no edits.
+pub const FORMAT: u32 = 2;
 /// What the first line begins with.
 const MAGIC: &str = "loranpac-model";
 /// Manifests beyond this are not read: a model of 100,000 classes stays below.
 const LARGEST: u64 = 256 << 20;
+/// What stands for `losses.dropped` where it is not known: version 0.1.0 wrote `null` after samples without a residual.
+const UNKNOWN_LOSS: f64 = 1e300;
 /// Width and features of the largest lift that a manifest may claim.
 const LARGEST_LIFT: (usize, usize) = (10_000_000, 1_000_000);
 
@@ -70,6 +72,12 @@ pub struct Manifest {
     pub calibration: Option<Calibration>,
     /// What was learned, in order.
     pub tasks: Vec<TaskEntry>,
+    /// What was changed besides, in order, so that doing it again changes nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edits: Vec<EditEntry>,
+    /// The version that this one repeats, if the model was rolled back and has not changed since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored: Option<u64>,
     /// All files that are named above.
     pub files: BTreeMap<String, FileEntry>,
 }
@@ -214,6 +222,23 @@ pub struct TaskEntry {
     pub version: u64,
 }
 
+/// A change that was made by another command than `learn`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EditEntry {
+    /// The command.
+    pub command: String,
+    /// What it changed: a digest of the samples' features, of the class, or the name of a setting. Only the latest edit of
+    /// each subject is listed.
+    pub subject: String,
+    /// SHA-256 of everything that the command was given.
+    pub digest: String,
+    /// Whether the samples were those of a task that is listed, or no samples were involved that could be in one.
+    pub recorded: bool,
+    /// The version of the model that was first changed by it.
+    pub version: u64,
+}
+
 impl Manifest {
     /// What a model consists of that has learned nothing.
     pub fn new(settings: &Settings) -> Result<Manifest, Error> {
@@ -238,6 +263,8 @@ impl Manifest {
             weights: None,
             calibration: None,
             tasks: Vec::new(),
+            edits: Vec::new(),
+            restored: None,
             files: Default::default(),
         })
     }
@@ -279,22 +306,24 @@ impl Manifest {
         files.chain(self.weights.iter().map(|weights| &weights.file)).map(String::as_str).collect()
     }
 
-    /// As it is written: a line with the format and the digest of the rest, then JSON. What no reader would take is refused.
+    /// As it is written: a line with the format and the digest of the rest, then JSON. What is returned has been read back:
+    /// a manifest that its own reader refuses, or reads as another one, is never written.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
-        self.check().map_err(|reason| Error::Refused(format!("the model cannot be written: {reason}")))?;
-        let json = serde_json::to_vec_pretty(self).map_err(|e| Error::Refused(format!("the manifest: {e}")))?;
+        let refused = |reason: String| Error::Refused(format!("the model cannot be written: {reason}"));
+        let json = serde_json::to_vec_pretty(self).map_err(|e| refused(e.to_string()))?;
         let mut bytes = format!("{MAGIC} {FORMAT} {}\n", hex(&Sha256::digest(&json))).into_bytes();
         bytes.extend(json);
         if bytes.len() as u64 > LARGEST {
-            return Err(Error::Refused(format!(
-                "the manifest would have {} bytes: too many tasks or classes",
-                bytes.len()
-            )));
+            return Err(refused(format!("its manifest would have {} bytes: too many tasks or classes", bytes.len())));
         }
-        Ok(bytes)
+        match Manifest::from_bytes(&bytes, Path::new("its manifest")) {
+            Ok(read) if read == *self => Ok(bytes),
+            Ok(_) => Err(refused("its manifest would be read as another one".to_owned())),
+            Err(error) => Err(refused(error.to_string())),
+        }
     }
 
-    /// Reads what [`Manifest::to_bytes`] has written. `path` is for messages.
+    /// Reads what [`Manifest::to_bytes`] has written, and checks it. `path` is for messages.
     pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<Manifest, Error> {
         let damaged = |reason: String| Error::Damaged { path: path.to_owned(), reason };
         let end = bytes.iter().take(128).position(|byte| *byte == b'\n');
@@ -304,15 +333,23 @@ impl Manifest {
         let [MAGIC, format, digest] = words[..] else {
             return Err(damaged(format!("it does not begin with {MAGIC}")));
         };
-        if format != FORMAT.to_string() {
-            let hint = "this program reads format 1; a newer one is needed";
-            return Err(damaged(format!("it is of format {format:?}, and {hint}")));
+        let number = format.parse::<u32>().ok().filter(|number| number.to_string() == format && *number > 0);
+        match number {
+            None => return Err(damaged("the number of its format is not a number".to_owned())),
+            Some(number) if number > FORMAT => {
+                return Err(Error::Version { path: path.to_owned(), found: format.to_owned(), known: FORMAT });
+            }
+            Some(_) => {}
         }
         let json = &bytes[end + 1..];
         if hex(&Sha256::digest(json)) != digest {
             return Err(damaged("it does not agree with its own checksum".to_owned()));
         }
-        let manifest: Manifest = serde_json::from_slice(json).map_err(|e| damaged(e.to_string()))?;
+        let manifest: Manifest = match serde_json::from_slice(json) {
+            Err(_) if number == Some(1) => without_null(json),
+            outcome => outcome,
+        }
+        .map_err(|e| damaged(e.to_string()))?;
         manifest.check().map_err(damaged)?;
         Ok(manifest)
     }
@@ -320,16 +357,19 @@ impl Manifest {
     /// Reads a manifest from a file.
     pub fn read(path: &Path) -> Result<Manifest, Error> {
         let failed = |source| Error::Read { path: path.to_owned(), source };
-        let length = std::fs::metadata(path).map_err(failed)?.len();
+        let file = open_regular(path)?;
+        let length = file.metadata().map_err(failed)?.len();
         if length > LARGEST {
             let reason = format!("{length} bytes are too many for a manifest");
             return Err(Error::Damaged { path: path.to_owned(), reason });
         }
-        Manifest::from_bytes(&std::fs::read(path).map_err(failed)?, path)
+        let mut bytes = Vec::new();
+        file.take(LARGEST).read_to_end(&mut bytes).map_err(failed)?;
+        Manifest::from_bytes(&bytes, path)
     }
 
     /// What must hold before any file is looked at.
-    fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         // A name is one of ours: nothing outside the folder can be meant.
         let plain = |name: &str| {
             let stem = name.strip_suffix(".safetensors").unwrap_or("");
@@ -344,6 +384,18 @@ impl Manifest {
         self.config.validate().map_err(|e| e.to_string())?;
         if self.lift.width > LARGEST_LIFT.0 || self.lift.dim > LARGEST_LIFT.1 {
             return Err(format!("a lift from {} to {} features is too large", self.lift.dim, self.lift.width));
+        }
+        if self.lift_digest != self.lift.digest() {
+            return Err("its lift is not the one that this program makes from the same seed".to_owned());
+        }
+        if let Some(Calibration { temperature, .. }) = &self.calibration
+            && !(temperature.is_finite() && *temperature > 0.0)
+        {
+            return Err(format!("its temperature is {temperature}, which should be above 0"));
+        }
+        let Losses { lost, largest, dropped, .. } = self.losses;
+        if [lost, largest, dropped].iter().any(|loss| !(loss.is_finite() && *loss >= 0.0)) {
+            return Err("its losses are not numbers from 0 on".to_owned());
         }
         let expected = if self.is_infinite() { 0 } else { self.classes.len() };
         let places = |place: fn(&Places) -> &Place| {
@@ -376,6 +428,43 @@ impl Manifest {
         if labelled.is_none_or(|labelled| labelled > self.samples) {
             return Err("there are more labels than samples".to_owned());
         }
-        Ok(())
+        self.check_sizes()
     }
+
+    /// Whether the sizes of all parts fit together.
+    fn check_sizes(&self) -> Result<(), String> {
+        let (width, rank) = (self.lift.width, self.rank());
+        let mut known = 0;
+        for step in &self.gram {
+            known = match *step {
+                GramStep::Whole { rank, .. } => rank,
+                GramStep::Grow { rows, .. } if rows >= known => rows,
+                GramStep::Grow { .. } => return Err("its Gram matrix shrinks".to_owned()),
+            };
+        }
+        if !self.is_infinite() && known != rank {
+            return Err(format!("its basis has {rank} directions, its Gram matrix {known}"));
+        }
+        for Places { sums, cross } in self.classes.iter().filter_map(|class| class.places.as_ref()) {
+            let inside = |place: &Place| place.row < place.shape[0];
+            if !inside(sums) || !inside(cross) || sums.shape[1] != width || cross.shape[1] > rank {
+                return Err("the numbers of a class are not of the size of the model".to_owned());
+            }
+        }
+        match &self.gone {
+            Some(gone) if gone.shape[0] > self.classes.len() || gone.shape[1] > rank => {
+                Err("what removed samples have left is larger than the model".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A manifest of version 0.1.0 in which the bound on dropped residuals is missing.
+fn without_null(json: &[u8]) -> serde_json::Result<Manifest> {
+    let mut value: serde_json::Value = serde_json::from_slice(json)?;
+    if let Some(dropped) = value.pointer_mut("/losses/dropped").filter(|dropped| dropped.is_null()) {
+        *dropped = UNKNOWN_LOSS.into();
+    }
+    serde_json::from_value(value)
 }

@@ -1,9 +1,13 @@
 //! Several models become one, as if it had learned everything.
 
+use std::path::Path;
+
 use loranpac::Editable;
+use sha2::{Digest, Sha256};
 
 use crate::error::Error;
-use crate::lift::LiftRecord;
+use crate::folder::MANIFEST;
+use crate::lift::{LiftRecord, hex};
 use crate::manifest::Manifest;
 
 /// One of the models.
@@ -30,7 +34,7 @@ pub struct Merged {
 /// shall count `again`.
 pub fn merge(parts: Vec<Part<'_>>, again: bool) -> Result<Merged, Error> {
     let Some(first) = parts.first() else { return Err(Error::Refused("there are no models to merge".to_owned())) };
-    let mut manifest = Manifest { version: 0, calibration: None, ..first.manifest.emptied() };
+    let mut manifest = Manifest { version: 0, calibration: None, restored: None, ..first.manifest.emptied() };
     let mut warnings = Vec::new();
     for Part { name, learner, manifest: other } in parts.iter().skip(1) {
         if other.lift_digest != manifest.lift_digest {
@@ -56,10 +60,36 @@ pub fn merge(parts: Vec<Part<'_>>, again: bool) -> Result<Merged, Error> {
         }
         manifest.encoder.join(&other.encoder);
         manifest.tasks.extend(other.tasks.iter().cloned());
+        manifest.edits.extend(other.edits.iter().cloned());
     }
+    // Versions of different models cannot be compared: for the merged one, everything comes with its first version.
+    manifest.tasks.iter_mut().for_each(|task| task.version = 1);
+    manifest.edits.iter_mut().for_each(|edit| edit.version = 1);
+    manifest.edits.retain(|edit| edit.command != MERGE);
+    manifest.record(MERGE, MERGE.to_owned(), merge_digest(parts.iter().map(|part| part.manifest), again)?, true);
     let mut learner = <dyn Editable>::new(manifest.lift.build(true)?, manifest.config)?;
     learner.merge(parts.into_iter().map(|part| part.learner))?;
     Ok(Merged { learner, manifest, warnings })
+}
+
+/// How a merge is recorded.
+const MERGE: &str = "merge";
+
+/// A digest of the models that are merged, and of how.
+fn merge_digest<'a>(manifests: impl Iterator<Item = &'a Manifest>, again: bool) -> Result<String, Error> {
+    let mut hash = Sha256::new();
+    for manifest in manifests {
+        hash.update(Sha256::digest(manifest.to_bytes()?));
+    }
+    hash.update([u8::from(again)]);
+    Ok(hex(&hash.finalize()))
+}
+
+/// The manifest of the model in a folder, if it is the merger of exactly these models.
+pub fn merged_before(folder: &Path, manifests: &[Manifest], again: bool) -> Result<Option<Manifest>, Error> {
+    let Ok(there) = Manifest::read(&folder.join(MANIFEST)) else { return Ok(None) };
+    let same = there.edited(MERGE, MERGE, &merge_digest(manifests.iter(), again)?).is_some();
+    Ok(Some(there).filter(|there| same && there.version == 1))
 }
 
 fn words(lift: &LiftRecord) -> String {

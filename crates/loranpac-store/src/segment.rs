@@ -1,6 +1,5 @@
 //! Segments: safetensors files that are written once, checked by their digest, and mapped into memory.
 
-use std::fs::File;
 use std::io;
 use std::marker::PhantomData;
 use std::path::Path;
@@ -14,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use crate::disk::{Disk, Output};
+use crate::disk::{Disk, Output, create_anew, open_regular};
 use crate::error::Error;
 use crate::lift::hex;
 
@@ -66,6 +65,8 @@ impl Element for u32 {
 pub struct Tensor<'a> {
     name: String,
     dtype: &'static str,
+    /// Bytes of an element.
+    size: usize,
     shape: [usize; 2],
     runs: Vec<&'a [u8]>,
 }
@@ -75,15 +76,16 @@ impl<'a> Tensor<'a> {
     pub fn new<T: Element>(name: &str, rows: usize, columns: usize, runs: impl IntoIterator<Item = &'a [T]>) -> Self {
         let runs: Vec<&[u8]> = runs.into_iter().map(bytemuck::cast_slice).collect();
         debug_assert_eq!(runs.iter().map(|run| run.len()).sum::<usize>(), rows * columns * size_of::<T>());
-        Tensor { name: name.to_owned(), dtype: T::NAME, shape: [rows, columns], runs }
+        Tensor { name: name.to_owned(), dtype: T::NAME, size: size_of::<T>(), shape: [rows, columns], runs }
     }
 }
 
-/// Writes tensors into a new file and syncs it.
-pub fn write(disk: &dyn Disk, path: &Path, tensors: &[Tensor<'_>]) -> Result<FileEntry, Error> {
+/// Writes tensors into a new file and syncs it. Those with larger elements come first, so that every tensor is aligned.
+pub fn write(disk: &dyn Disk, path: &Path, mut tensors: Vec<Tensor<'_>>) -> Result<FileEntry, Error> {
+    tensors.sort_by_key(|tensor| std::cmp::Reverse(tensor.size));
     let mut header = serde_json::Map::new();
     let mut at = 0;
-    for tensor in tensors {
+    for tensor in &tensors {
         let length: usize = tensor.runs.iter().map(|run| run.len()).sum();
         let place = json!({ "dtype": tensor.dtype, "shape": tensor.shape, "data_offsets": [at, at + length] });
         header.insert(tensor.name.clone(), place);
@@ -96,7 +98,7 @@ pub fn write(disk: &dyn Disk, path: &Path, tensors: &[Tensor<'_>]) -> Result<Fil
     write_bytes(disk, path, [&length[..], &header].into_iter().chain(runs))
 }
 
-/// Writes a new file and syncs it.
+/// Writes a file and syncs it. What an earlier attempt has left under its name is removed first.
 pub fn write_bytes<'a>(
     disk: &dyn Disk,
     path: &Path,
@@ -112,7 +114,7 @@ pub fn write_bytes<'a>(
         out.flush()?;
         out.sync()
     };
-    disk.create(path)
+    create_anew(disk, path)
         .and_then(|mut out| all(&mut *out))
         .map_err(|source| Error::Write { path: path.to_owned(), source })?;
     Ok(FileEntry { bytes, sha256: hex(&hash.finalize()) })
@@ -128,7 +130,10 @@ impl Segment {
     /// Maps a file that must have this size.
     pub fn open(path: &Path, entry: &FileEntry) -> Result<Segment, Error> {
         let failed = |source| Error::Read { path: path.to_owned(), source };
-        let file = File::open(path).map_err(failed)?;
+        let file = open_regular(path).map_err(|error| match error {
+            Error::Read { path, source } if source.kind() == io::ErrorKind::NotFound => Error::Missing { path },
+            other => other,
+        })?;
         let found = file.metadata().map_err(failed)?.len();
         if found != entry.bytes {
             let reason = format!("it has {found} bytes instead of {}", entry.bytes);
@@ -164,10 +169,12 @@ impl Segment {
         }
         let start = tensor.data().as_ptr() as usize - self.map.as_ptr() as usize;
         if !start.is_multiple_of(size_of::<T>()) {
-            return Err(self.damaged(format!("tensor {name} is not aligned")));
+            // Version 0.1.0 wrote such files: f64 after an odd number of f32.
+            let copy: Vec<T> = tensor.data().chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect();
+            return Ok(Numbers { source: Arc::new(copy), count: rows * columns, copied: true });
         }
         let view = View::<T> { map: self.map.clone(), start, length: tensor.data().len(), numbers: PhantomData };
-        Ok(Numbers { source: Arc::new(view), count: rows * columns })
+        Ok(Numbers { source: Arc::new(view), count: rows * columns, copied: false })
     }
 }
 
@@ -175,12 +182,18 @@ impl Segment {
 pub struct Numbers<T> {
     source: Source<T>,
     count: usize,
+    /// Whether they are a copy, of which a part must not hold all.
+    copied: bool,
 }
 
 impl<T: Element> Numbers<T> {
     /// A part of them, where they lie.
     pub fn part(&self, start: usize, length: usize) -> Option<Buffer<T>> {
-        Buffer::shared(self.source.clone(), start..start.checked_add(length)?)
+        let range = start..start.checked_add(length)?;
+        match self.copied {
+            true => (*self.source).as_ref().get(range).map(|part| Buffer::Owned(part.to_vec())),
+            false => Buffer::shared(self.source.clone(), range),
+        }
     }
 
     /// All of them.

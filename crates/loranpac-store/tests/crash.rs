@@ -1,302 +1,315 @@
-//! Power cuts, full disks and failing calls at every single thing that the store does to the disk.
+//! Power cuts, full disks and failing calls at every single thing that the store does to the disk, for every command.
 //!
-//! A model of two tasks learns a third while something goes wrong. Whatever it was, the model then opens as it was before
-//! or as it is after, bit for bit, every byte verifies, and learning the third task (again) gives the model that nothing
-//! ever happened to.
+//! Whatever goes wrong, the model then opens as it was before or as it is after, every byte verifies, and repeating the
+//! command gives the model to which nothing ever happened, with no file more. `cargo test -p loranpac-store --test crash --
+//! --nocapture` prints the table of docs/reliability.md.
 
 mod common;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::Ordering;
 
 use common::*;
-use loranpac::Features;
-use loranpac_store::disk::{Disk, Output, RealDisk};
-use loranpac_store::{Error, Model, Settings};
+use loranpac::{Features, Label};
+use loranpac_store::disk::Disk;
+use loranpac_store::{
+    Edited, Error, Fingerprint, Inference, Manifest, Merged, Model, Part, Precision, Rolled, Settings, merge,
+    merged_before,
+};
 use tempfile::TempDir;
 
-/// What goes wrong.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Fault {
-    /// The call fails and has done nothing.
-    Fails,
-    /// A write fails after half of its bytes; other calls fail.
-    Short,
-    /// Nothing happens from here on: the process is gone.
-    Killed,
-    /// The same, and what was not synced is lost or garbled: the power is gone.
-    PowerCut,
+/// A command: what the command line does with the model in `m.lrp` of a folder.
+struct Command {
+    name: &'static str,
+    /// What it changes: `m.lrp` itself, or something new.
+    target: &'static str,
+    run: fn(Box<dyn Disk>, &Path, &Settings) -> Result<(), Error>,
+    /// Whether a model of infinite width can do it.
+    infinite: bool,
 }
 
-/// A change of a folder that is not safe yet, and how to undo it.
-enum Change {
-    Created(PathBuf),
-    Renamed { from: PathBuf, to: PathBuf, old: Option<Vec<u8>> },
-    Removed(PathBuf, Vec<u8>),
+fn model(folder: &Path) -> PathBuf {
+    folder.join("m.lrp")
 }
 
-/// A disk on which one call goes wrong.
-#[derive(Clone)]
-struct Faulty {
-    fault: Fault,
-    at: usize,
-    calls: Arc<AtomicUsize>,
-    pending: Arc<Mutex<Vec<Change>>>,
-    unsynced: Arc<Mutex<BTreeSet<PathBuf>>>,
+/// Opens the model, changes it, forms its classifier and commits; what was done before is left alone.
+fn edited(
+    disk: Box<dyn Disk>,
+    folder: &Path,
+    change: impl FnOnce(&mut Model) -> Result<Edited, Error>,
+) -> Result<(), Error> {
+    let mut model = Model::open_to_write_on(disk, &model(folder))?;
+    if let Edited::Done { .. } = change(&mut model)? {
+        model.prepared()?;
+        model.commit()?;
+    }
+    Ok(())
 }
 
-impl Faulty {
-    fn new(fault: Fault, at: usize) -> Self {
-        let (pending, unsynced) = Default::default();
-        Faulty { fault, at, calls: Arc::default(), pending, unsynced }
-    }
+fn task(t: usize) -> Task {
+    tasks(4).remove(t)
+}
 
-    /// Whether this call goes wrong.
-    fn next(&self) -> io::Result<()> {
-        let call = self.calls.fetch_add(1, Ordering::SeqCst);
-        let gone = matches!(self.fault, Fault::Killed | Fault::PowerCut) && call > self.at;
-        if call == self.at || gone { Err(io::Error::from(io::ErrorKind::StorageFull)) } else { Ok(()) }
-    }
+/// The first samples of the second task.
+fn some() -> Task {
+    let (x, y) = task(1);
+    (x[..5 * DIM].to_vec(), y[..5].to_vec())
+}
 
-    fn note(&self, change: Change) {
-        self.pending.lock().unwrap().push(change);
-    }
-
-    /// What a disk looks like after a power cut: the last changes of folders are undone, and files that were not synced have
-    /// any contents.
-    fn cut(&self, random: &mut Random) {
-        let mut pending = self.pending.lock().unwrap();
-        let stays = random.below(pending.len() + 1);
-        for change in pending.drain(stays..).rev() {
-            match change {
-                Change::Created(path) => drop(fs::remove_file(path)),
-                Change::Renamed { from, to, old } => {
-                    fs::rename(&to, &from).unwrap();
-                    if let Some(old) = old {
-                        fs::write(&to, old).unwrap();
-                    }
-                }
-                Change::Removed(path, bytes) => fs::write(path, bytes).unwrap(),
+const COMMANDS: [Command; 10] = [
+    Command {
+        name: "init",
+        target: "new.lrp",
+        run: |disk, folder, settings| {
+            let place = folder.join("new.lrp");
+            match Model::create_on(disk, &place, settings) {
+                Err(Error::Exists { .. }) if Model::is_new(&place, settings) => Ok(()),
+                outcome => outcome.map(drop),
             }
-        }
-        for path in self.unsynced.lock().unwrap().iter().filter(|path| path.exists()) {
-            let mut bytes = fs::read(path).unwrap();
-            bytes.truncate(random.below(bytes.len() + 1));
-            if random.below(2) == 0 {
-                bytes.fill(0);
+        },
+        infinite: true,
+    },
+    Command {
+        name: "learn",
+        target: "m.lrp",
+        run: |disk, folder, _| {
+            let (x, y) = task(2);
+            let x = Features::new(&x, DIM)?;
+            let learned = Fingerprint::of(x, &y);
+            let mut model = Model::open_to_write_on(disk, &model(folder))?;
+            if model.knows(&learned.digest).is_some() {
+                return Ok(());
             }
-            fs::write(path, bytes).unwrap();
-        }
-    }
-}
-
-struct FaultyFile {
-    disk: Faulty,
-    path: PathBuf,
-    file: Box<dyn Output>,
-}
-
-impl Write for FaultyFile {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if let Err(error) = self.disk.next() {
-            if self.disk.fault != Fault::Fails {
-                let _ = self.file.write(&bytes[..bytes.len() / 2]);
+            model.learn(x, &y)?;
+            model.note("third", &learned);
+            model.prepared()?;
+            model.commit()
+        },
+        infinite: true,
+    },
+    Command {
+        name: "merge",
+        target: "new.lrp",
+        run: |disk, folder, _| {
+            let place = folder.join("new.lrp");
+            let mut models = ["m.lrp", "other.lrp"].map(|name| Model::open(&folder.join(name)).unwrap());
+            let manifests: Vec<Manifest> = models.iter().map(|model| model.manifest().clone()).collect();
+            if merged_before(&place, &manifests, false)?.is_some() {
+                return Ok(());
             }
-            return Err(error);
-        }
-        self.file.write(bytes)
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
+            let mut parts = Vec::new();
+            for (model, manifest) in models.iter_mut().zip(&manifests) {
+                parts.push(Part { name: "part".to_owned(), learner: model.learner()?, manifest });
+            }
+            let Merged { mut learner, mut manifest, .. } = merge(parts, false)?;
+            learner.prepare()?;
+            Model::store_on(disk, &place, &mut manifest, &mut *learner, false)
+        },
+        infinite: true,
+    },
+    Command {
+        name: "forget",
+        target: "m.lrp",
+        run: |disk, folder, _| edited(disk, folder, |model| model.edit()?.forget(&task(0).1[1])),
+        infinite: true,
+    },
+    Command {
+        name: "rename",
+        target: "m.lrp",
+        run: |disk, folder, _| edited(disk, folder, |model| model.edit()?.rename(&task(0).1[1], &Label::from("new"))),
+        infinite: true,
+    },
+    Command {
+        name: "relabel",
+        target: "m.lrp",
+        run: |disk, folder, _| {
+            let (x, y) = some();
+            let to = vec![Label::from("moved"); y.len()];
+            edited(disk, folder, |model| model.edit()?.relabel(Features::new(&x, DIM)?, &y, &to, false))
+        },
+        infinite: true,
+    },
+    Command {
+        name: "unlearn",
+        target: "m.lrp",
+        run: |disk, folder, _| {
+            let (x, y) = some();
+            edited(disk, folder, |model| model.edit()?.unlearn(Features::new(&x, DIM)?, &y, false))
+        },
+        infinite: true,
+    },
+    Command {
+        name: "calibrate",
+        target: "m.lrp",
+        run: |disk, folder, _| {
+            let (x, y) = task(3);
+            let held_out = Fingerprint::of(Features::new(&x, DIM)?, &y);
+            let mut model = Model::open_to_write_on(disk, &model(folder))?;
+            if model.manifest().calibrated_on(&held_out).is_some() {
+                return Ok(());
+            }
+            model.edit()?.calibrate(0.25, &held_out);
+            model.commit()
+        },
+        infinite: true,
+    },
+    Command {
+        name: "export",
+        target: "new.safetensors",
+        run: |disk, folder, _| {
+            let mut model = Model::open(&model(folder))?;
+            let weights = explicit(model.learner()?).weights()?.to_owned();
+            let manifest = model.manifest();
+            let labels = manifest.classes.iter().map(|class| class.label.clone()).collect();
+            let inference = Inference { lift: manifest.lift.clone(), labels, weights, temperature: None };
+            inference.save_on(disk, &folder.join("new.safetensors"), Precision::F32)
+        },
+        infinite: false,
+    },
+    Command {
+        name: "rollback",
+        target: "m.lrp",
+        run: |disk, folder, _| {
+            let mut model = Model::open_to_roll_back_on(disk, &model(folder))?;
+            assert!(matches!(model.rollback(Some(1))?, Rolled::Back(1) | Rolled::Already(1)));
+            Ok(())
+        },
+        infinite: true,
+    },
+];
+
+/// What a folder holds, by what a user would notice: scores, tasks and counts of every model, bytes of other files.
+#[derive(PartialEq, Debug)]
+enum Held {
+    Model { scores: Option<Vec<f32>>, basis: Vec<f32>, gram: Vec<f64>, manifest: Box<Manifest> },
+    File(Vec<u8>),
+    Nothing,
 }
 
-impl Output for FaultyFile {
-    fn sync(&mut self) -> io::Result<()> {
-        self.disk.next()?;
-        self.disk.unsynced.lock().unwrap().remove(&self.path);
-        self.file.sync()
+fn held(path: &Path) -> Held {
+    if path.is_file() {
+        return Held::File(fs::read(path).unwrap());
     }
+    if !path.exists() {
+        return Held::Nothing;
+    }
+    let verified = Model::verify(path).unwrap();
+    assert!(verified.is_whole(), "{path:?}: {:?}", verified.problems().collect::<Vec<_>>());
+    let mut model = Model::open(path).unwrap();
+    // What a repeated command may do in another number of commits.
+    let manifest = Box::new(Manifest { files: Default::default(), ..model.manifest().clone() });
+    let learned = manifest.samples > 0;
+    let learner = model.learner().unwrap();
+    let (basis, gram) = (basis(learner), gram(learner));
+    Held::Model { scores: learned.then(|| scores_of(learner)), basis, gram, manifest }
 }
 
-impl Disk for Faulty {
-    fn create(&self, path: &Path) -> io::Result<Box<dyn Output>> {
-        self.next()?;
-        if !path.exists() {
-            self.note(Change::Created(path.to_owned()));
+/// Every name in a folder and the folders in it, but for locks.
+fn names(folder: &Path) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if entry.is_dir() {
+            found.extend(names(&entry));
         }
-        self.unsynced.lock().unwrap().insert(path.to_owned());
-        Ok(Box::new(FaultyFile { disk: self.clone(), path: path.to_owned(), file: RealDisk.create(path)? }))
+        found.insert(entry);
     }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.next()?;
-        self.note(Change::Renamed { from: from.to_owned(), to: to.to_owned(), old: fs::read(to).ok() });
-        let mut unsynced = self.unsynced.lock().unwrap();
-        if unsynced.remove(from) {
-            unsynced.insert(to.to_owned());
-        }
-        RealDisk.rename(from, to)
-    }
-    fn sync_folder(&self, path: &Path) -> io::Result<()> {
-        self.next()?;
-        self.pending.lock().unwrap().clear();
-        RealDisk.sync_folder(path)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.next()?;
-        let bytes = fs::read(path)?;
-        RealDisk.remove(path)?;
-        self.note(Change::Removed(path.to_owned(), bytes));
-        Ok(())
-    }
-    fn make_folder(&self, path: &Path) -> io::Result<()> {
-        self.next()?;
-        RealDisk.make_folder(path)
-    }
+    found.into_iter().filter(|path| !path.ends_with("LOCK")).collect()
 }
 
 fn copy(from: &Path, to: &Path) {
     let _ = fs::remove_dir_all(to);
     fs::create_dir(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(|entry| entry.unwrap()) {
+        match entry.path().is_dir() {
+            true => copy(&entry.path(), &to.join(entry.file_name())),
+            false => drop(fs::copy(entry.path(), to.join(entry.file_name())).unwrap()),
+        }
     }
 }
 
-/// Learns the third task, with its classifier, on any disk.
-fn third(disk: Box<dyn Disk>, path: &Path) -> Result<(), Error> {
-    let (x, y) = &tasks(3)[2];
-    let mut model = Model::open_to_write_on(disk, path)?;
-    model.learn(Features::new(x, DIM)?, y)?;
-    model.learner()?.prepare()?;
-    model.note("third", "3", y.len());
-    model.commit()
+/// A disk on which nothing goes wrong, and that nobody waits for.
+fn calm() -> Box<dyn Disk> {
+    Box::new(Faulty::new(Fault::Fails, usize::MAX))
 }
 
-/// Everything that the model is, in numbers.
-fn contents(path: &Path) -> (Vec<f32>, Vec<f32>, Vec<f64>, usize) {
-    let mut model = Model::open(path).unwrap();
-    let tasks = model.manifest().tasks.len();
-    let learner = model.learner().unwrap();
-    (scores_of(learner), basis(learner), gram(learner), tasks)
-}
-
-fn check(settings: &Settings, fault: Fault) {
+/// Tries every fault at every call of a command; gives the number of calls that were tried.
+fn check(command: &Command, settings: &Settings, fault: Fault, start: &Path, random: &mut Random) -> usize {
     let folder = TempDir::new().unwrap();
-    let [start, end, work] = ["start.lrp", "end.lrp", "work.lrp"].map(|name| folder.path().join(name));
-    let mut model = Model::create(&start, settings).unwrap();
-    tasks(2).iter().for_each(|task| learn(&mut model, task));
-    drop(model);
-    copy(&start, &end);
-    third(Box::new(RealDisk), &end).unwrap();
-    let (before, after) = (contents(&start), contents(&end));
+    let [end, work] = ["end", "work"].map(|name| folder.path().join(name));
+    copy(start, &end);
+    (command.run)(calm(), &end, settings).unwrap();
+    let (before, after) = (held(&start.join(command.target)), held(&end.join(command.target)));
     assert_ne!(before, after);
-    let mut random = Random(7);
-    let (mut old, mut new) = (0, 0);
+    let relative = |root: &Path| names(root).iter().map(|path| path.strip_prefix(root).unwrap().to_owned()).collect();
+    let expected: BTreeSet<PathBuf> = relative(&end);
     for at in 0.. {
-        copy(&start, &work);
+        copy(start, &work);
         let disk = Faulty::new(fault, at);
-        let outcome = third(Box::new(disk.clone()), &work);
+        let outcome = (command.run)(Box::new(disk.clone()), &work, settings);
         let calls = disk.calls.load(Ordering::SeqCst);
         if fault == Fault::PowerCut {
-            disk.cut(&mut random);
+            disk.cut(random);
         }
-        let found = contents(&work);
-        let words = format!("{fault:?} at call {at} of {calls}");
-        match found == before {
-            true => old += 1,
-            false => new += 1,
-        }
+        let words = format!("{}, {fault:?} at call {at} of {calls}", command.name);
+        let target = work.join(command.target);
+        let found = held(&target);
         assert!(found == before || found == after, "{words}: neither before nor after");
-        if outcome.is_ok() {
-            assert!(found == after, "{words}: it said that it had learned");
+        // A whole file may be lost to a power cut: its folder is synced where the system can do that, and failing is no error.
+        if outcome.is_ok() && !(fault == Fault::PowerCut && command.name == "export") {
+            assert!(found == after, "{words}: it said that it was done");
         }
-        assert!(Model::verify(&work).unwrap().damage.is_empty(), "{words}");
-        if found == before {
-            third(Box::new(RealDisk), &work).unwrap();
-            assert!(contents(&work) == after, "{words}: going on gives another model");
+        // The other models of the folder are as they were, and repeating the command makes it as if nothing had happened.
+        (command.run)(calm(), &work, settings).unwrap_or_else(|error| panic!("{words}: blocked: {error}"));
+        assert!(held(&target) == after, "{words}: repeating it gives another model");
+        if target.is_dir() {
+            drop(Model::open_to_write(&target).unwrap());
         }
-        // The next writer clears away what was left behind.
-        drop(Model::open_to_write(&work).unwrap());
-        let names = |path: &Path| fs::read_dir(path).unwrap().map(|e| e.unwrap().file_name()).collect::<BTreeSet<_>>();
-        assert_eq!(names(&work), names(&end), "{words}");
+        let left: BTreeSet<PathBuf> = relative(&work);
+        assert_eq!(left, expected, "{words}: files are left");
         if at >= calls {
             assert!(outcome.is_ok(), "nothing went wrong, and yet: {outcome:?}");
-            assert!(at > 20 && old > 10 && new > 0, "{at} calls, {old} before, {new} after");
-            return;
+            return at;
         }
+    }
+    unreachable!("calls end")
+}
+
+fn check_all(faults: &[Fault]) {
+    let mut random = Random(7);
+    for command in &COMMANDS {
+        let mut counts = Vec::new();
+        for (kind, settings) in every_kind().iter().enumerate().filter(|(kind, _)| command.infinite || *kind < 4) {
+            // Samples of cut models cannot be taken back.
+            if command.name == "unlearn" && matches!(kind, 2 | 3 | 6) {
+                continue;
+            }
+            let start = TempDir::new().unwrap();
+            for (name, range) in [("m.lrp", 0..2), ("other.lrp", 2..4)] {
+                let mut model = Model::create_on(calm(), &start.path().join(name), settings).unwrap();
+                range.for_each(|t| learn(&mut model, &task(t)));
+            }
+            for fault in faults {
+                counts.push(check(command, settings, *fault, start.path(), &mut random));
+            }
+        }
+        println!("{:<10} {} calls in {} runs of {faults:?}", command.name, counts.iter().sum::<usize>(), counts.len());
+        assert!(counts.iter().all(|count| *count >= 4), "{}: {counts:?}", command.name);
     }
 }
 
 #[test]
-fn a_call_that_fails_leaves_the_model_as_it_was_or_as_it_is_to_be() {
-    for settings in every_kind() {
-        for fault in [Fault::Fails, Fault::Short] {
-            check(&settings, fault);
-        }
-    }
+fn a_call_that_fails_leaves_everything_as_it_was_or_as_it_is_to_be() {
+    check_all(&[Fault::Fails, Fault::Short]);
 }
 
 #[test]
-fn a_process_that_is_killed_leaves_the_model_as_it_was_or_as_it_is_to_be() {
-    every_kind().iter().for_each(|settings| check(settings, Fault::Killed));
+fn a_process_that_is_killed_leaves_everything_as_it_was_or_as_it_is_to_be() {
+    check_all(&[Fault::Killed]);
 }
 
 #[test]
-fn a_power_cut_leaves_the_model_as_it_was_or_as_it_is_to_be() {
-    for settings in every_kind() {
-        for _ in 0..3 {
-            check(&settings, Fault::PowerCut);
-        }
-    }
-}
-
-#[test]
-fn a_model_that_could_not_be_made_can_be_made_again() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("m.lrp");
-    for at in 0.. {
-        let disk = Faulty::new(Fault::Killed, at);
-        let outcome = Model::create_on(Box::new(disk.clone()), &path, &small());
-        let made = outcome.is_ok() || path.join("MANIFEST").exists();
-        drop(outcome);
-        if !made {
-            Model::create(&path, &small()).unwrap();
-        }
-        assert_eq!(Model::open(&path).unwrap().manifest().samples, 0);
-        fs::remove_dir_all(&path).unwrap();
-        if at >= disk.calls.load(Ordering::SeqCst) {
-            break;
-        }
-    }
-}
-
-#[test]
-fn going_back_survives_everything_too() {
-    let folder = TempDir::new().unwrap();
-    let [start, work] = ["start.lrp", "work.lrp"].map(|name| folder.path().join(name));
-    let mut model = Model::create(&start, &small()).unwrap();
-    learn(&mut model, &tasks(2)[0]);
-    let before = contents(&start);
-    learn(&mut model, &tasks(2)[1]);
-    drop(model);
-    let after = contents(&start);
-    let mut random = Random(9);
-    for at in 0.. {
-        copy(&start, &work);
-        let disk = Faulty::new(Fault::PowerCut, at);
-        let outcome = Model::open_to_write_on(Box::new(disk.clone()), &work).and_then(|mut model| model.rollback(None));
-        disk.cut(&mut random);
-        let found = contents(&work);
-        assert!(found == before || (found == after && outcome.is_err()), "call {at}");
-        assert!(Model::verify(&work).unwrap().damage.is_empty());
-        if at >= disk.calls.load(Ordering::SeqCst) {
-            break;
-        }
-    }
+fn a_power_cut_leaves_everything_as_it_was_or_as_it_is_to_be() {
+    check_all(&[Fault::PowerCut, Fault::PowerCut]);
 }

@@ -2,6 +2,7 @@
 
 mod exports;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use exports::{learned, model, mutate, samples, scores};
@@ -160,8 +161,31 @@ fn replace(bytes: &mut Vec<u8>, from: &str, to: &str) {
     let size = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
     let header = String::from_utf8(bytes[8..8 + size].to_vec()).unwrap();
     assert!(header.contains(from), "{header}");
-    let header = header.replace(from, to);
+    let header = signed(header.replace(from, to));
     *bytes = [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &bytes[8 + size..]].concat();
+}
+
+/// A header with the checksum that belongs to its metadata.
+fn signed(header: String) -> String {
+    use sha2::{Digest, Sha256};
+    let Ok(value) = serde_json::from_str::<serde_json::Value>(&header) else { return header };
+    let texts = &value["__metadata__"];
+    let (Some(model), Some(old)) = (texts["model"].as_str(), texts["sha256"].as_str()) else { return header };
+    header.replace(old, &Sha256::digest(model).iter().map(|b| format!("{b:02x}")).collect::<String>())
+}
+
+#[test]
+fn no_bit_of_the_metadata_can_change_unnoticed() {
+    let model = model("relu-random", 24, 31);
+    let (_folder, path) = saved(&model, Precision::F16);
+    let bytes = fs::read(&path).unwrap();
+    let header = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    for bit in 0..8 * header {
+        let mut flipped = bytes.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        fs::write(&path, &flipped).unwrap();
+        assert!(Inference::load(&path).is_err(), "bit {bit} of {}", 8 * header);
+    }
 }
 
 #[test]
@@ -174,7 +198,8 @@ fn every_way_in_which_a_file_can_be_wrong_is_told() {
     check("is damaged", |bytes| bytes[8] = b'[');
     check("sha256", |bytes| *bytes.last_mut().unwrap() ^= 1);
     check("not a loranpac-inference file", |bytes| replace(bytes, "loranpac-inference", "something-else"));
-    check("is of version 2", |bytes| replace(bytes, r#""version":"1""#, r#""version":"2""#));
+    check("is of version 3", |bytes| replace(bytes, r#""version":"2""#, r#""version":"3""#));
+    check("its metadata are", |bytes| replace(bytes, r#""version":"2""#, r#""version":"1""#));
     check("one tensor, weights", |bytes| replace(bytes, r#""weights""#, r#""weighty""#));
     check("BF16", |bytes| replace(bytes, r#""F16""#, r#""BF16""#));
     check("is damaged", |bytes| replace(bytes, r#""F16""#, r#""F32""#));

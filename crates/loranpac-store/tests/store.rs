@@ -6,7 +6,7 @@ use std::fs;
 
 use common::*;
 use loranpac::{Features, Learner};
-use loranpac_store::{Error, Model};
+use loranpac_store::{Error, Model, Rolled};
 use tempfile::TempDir;
 
 #[test]
@@ -68,7 +68,7 @@ fn every_damaged_byte_is_found() {
     model.learner().unwrap().prepare().unwrap();
     model.commit().unwrap();
     drop(model);
-    assert!(Model::verify(&path).unwrap().damage.is_empty());
+    assert!(Model::verify(&path).unwrap().is_whole());
     let mut checked = 0;
     for entry in fs::read_dir(&path).unwrap() {
         let file = entry.unwrap().path();
@@ -85,12 +85,12 @@ fn every_damaged_byte_is_found() {
         }
         if !bytes.is_empty() {
             fs::write(&file, &bytes[..bytes.len() - 1]).unwrap();
-            assert!(!Model::verify(&path).unwrap().damage.is_empty(), "{file:?} truncated");
+            assert!(!Model::verify(&path).unwrap().is_whole(), "{file:?} truncated");
         }
         fs::write(&file, bytes).unwrap();
     }
     assert!(checked > 300, "{checked}");
-    assert!(Model::verify(&path).unwrap().damage.is_empty());
+    assert!(Model::verify(&path).unwrap().is_whole());
 }
 
 #[test]
@@ -143,13 +143,13 @@ fn earlier_versions_are_kept_and_come_back() {
         states.push(scores(&path));
     }
     assert_eq!(model.history().iter().map(|old| old.version).collect::<Vec<_>>(), [3, 2]);
-    assert_eq!(model.rollback(None).unwrap(), 3);
+    assert_eq!(model.rollback(None).unwrap(), Rolled::Back(3));
     assert_eq!(scores(&path), states[2]);
     assert_eq!(model.manifest().version, 5, "going back is a change like any other");
     learn(&mut model, &tasks(4)[3]);
     assert_eq!(scores(&path), states[3], "and learning goes on from there");
     assert!(model.rollback(Some(1)).unwrap_err().to_string().contains("kept"));
-    assert!(Model::verify(&path).unwrap().damage.is_empty());
+    assert!(Model::verify(&path).unwrap().is_whole());
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn small_parts_become_one_and_superseded_files_go() {
     }
     assert!(model.manifest().basis.len() <= 34, "{}", model.manifest().basis.len());
     assert!(most < 300, "{most} files");
-    assert!(Model::verify(&path).unwrap().damage.is_empty());
+    assert!(Model::verify(&path).unwrap().is_whole());
     drop(model);
     assert_eq!(scores(&path), {
         let mut one = loranpac::LoRanPac::new(small().lift.build(true).unwrap(), small().config).unwrap();
@@ -247,7 +247,7 @@ fn samples_that_are_kept_are_written_once() {
     model.commit().unwrap();
     assert!(!contains(&path, &first));
     drop(model);
-    assert!(Model::verify(&path).unwrap().damage.is_empty());
+    assert!(Model::verify(&path).unwrap().is_whole());
     let mut model = Model::open(&path).unwrap();
     assert_eq!(scores_of(model.prepared().unwrap()).len() / model.manifest().classes.len(), 5 * EACH);
 }
@@ -270,10 +270,10 @@ fn small_parts_of_samples_become_one() {
     model.commit().unwrap();
     learn(&mut model, &tasks(2)[1]);
     assert_ne!(scores_of(model.prepared().unwrap()), before);
-    model.rollback(None).unwrap();
+    let _ = model.rollback(None).unwrap();
     assert_eq!(scores_of(model.prepared().unwrap()), before);
     drop(model);
-    assert!(Model::verify(&path).unwrap().damage.is_empty());
+    assert!(Model::verify(&path).unwrap().is_whole());
     assert_eq!(scores_of(Model::open(&path).unwrap().prepared().unwrap()), before);
 }
 
@@ -347,7 +347,7 @@ fn what_is_forgotten_or_taken_back_is_not_in_the_files_any_more() {
     model.commit().unwrap();
     assert!(!stands_in(&path, &before));
     drop(model);
-    assert!(Model::verify(&path).unwrap().damage.is_empty());
+    assert!(Model::verify(&path).unwrap().is_whole());
     assert_eq!(Model::open(&path).unwrap().learner().unwrap().summary().samples, 3 * EACH - 4);
 }
 
@@ -355,7 +355,7 @@ fn what_is_forgotten_or_taken_back_is_not_in_the_files_any_more() {
 fn signed(json: &[u8]) -> Vec<u8> {
     use sha2::{Digest, Sha256};
     let digest: String = Sha256::digest(json).iter().map(|byte| format!("{byte:02x}")).collect();
-    [format!("loranpac-model 1 {digest}\n").as_bytes(), json].concat()
+    [format!("loranpac-model 2 {digest}\n").as_bytes(), json].concat()
 }
 
 #[test]
@@ -387,18 +387,25 @@ fn a_manifest_that_lies_is_refused_or_harmless() {
     );
     refused(&|m| drop(m["files"].as_object_mut().unwrap().remove("00000001-basis.safetensors")), "not listed");
     refused(&|m| m["basis"][0]["columns"] = 10_000_000.into(), "more directions");
-    refused(&|m| m["basis"][0]["columns"] = 3.into(), "instead of");
+    refused(&|m| m["basis"][0]["columns"] = 3.into(), "27 directions");
     refused(&|m| m["lift"]["width"] = 59.into(), "lift");
     refused(&|m| m["lift"]["width"] = (1u64 << 60).into(), "too large");
     refused(&|m| m["classes"][1]["label"] = m["classes"][0]["label"].clone(), "same label");
     refused(&|m| m["classes"][1]["sums"] = m["classes"][0]["sums"].clone(), "share");
-    refused(&|m| m["classes"][0]["sums"]["row"] = 99.into(), "no row 99");
+    refused(&|m| m["classes"][0]["sums"]["row"] = 99.into(), "not of the size");
     refused(&|m| m["samples"] = 1.into(), "more labels");
-    refused(&|m| m["gram"][0]["grow"]["rows"] = (u64::MAX).into(), "instead of");
-    refused(&|m| m["gram"] = serde_json::json!([]), "do not fit");
+    refused(&|m| m["gram"][0]["grow"]["rows"] = (u64::MAX).into(), "shrinks");
+    refused(&|m| m["gram"] = serde_json::json!([]), "its Gram matrix 0");
     refused(&|m| m["surprise"] = 1.into(), "unknown field");
-    fs::write(path.join("MANIFEST"), b"loranpac-model 2 00\n{}").unwrap();
-    assert!(Model::open(&path).err().unwrap().to_string().contains("format"));
+    refused(&|m| m["lift_digest"] = "00".into(), "lift");
+    for temperature in [0.0, -1.0] {
+        let calibration = serde_json::json!({ "temperature": temperature, "samples": 1, "classes": 1, "version": 1 });
+        refused(&|m| m["calibration"] = calibration.clone(), "temperature");
+    }
+    refused(&|m| m["losses"]["dropped"] = serde_json::Value::Null, "null");
+    refused(&|m| m["losses"]["lost"] = (-1.0).into(), "losses");
+    fs::write(path.join("MANIFEST"), b"loranpac-model 3 00\n{}").unwrap();
+    assert!(matches!(Model::open(&path), Err(Error::Version { .. })));
     // And whatever else the bytes may be: nothing panics.
     let mut random = Random(3);
     for _ in 0..2000 {

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 pub use read::{OnnxMetadata, read_metadata};
 
-use crate::beside::Beside;
+use crate::beside::AtomicFile;
 use crate::error::Error;
 use crate::inference::Inference;
 use crate::precision::{Encoding, Precision};
@@ -94,8 +94,8 @@ fn inside(path: &Path, mut model: Message, graph: Message, tensors: &[Tensor<'_>
     }
     model.begin(7, length);
     let bytes = model.as_ref().len() as u64 + length;
-    let mut file = Beside::create(path)?;
-    let write = |file: &mut Beside| -> io::Result<()> {
+    let mut file = AtomicFile::create(path)?;
+    let write = |file: &mut AtomicFile| -> io::Result<()> {
         file.write_all(model.as_ref())?;
         file.write_all(graph.as_ref())?;
         for (head, tensor) in heads.iter().zip(tensors) {
@@ -116,7 +116,7 @@ fn outside(path: &Path, model: Message, graph: Message, tensors: &[Tensor<'_>]) 
     };
     let data_path = path.with_file_name(&name);
     let (mut offset, mut graph) = (0u64, graph);
-    let mut data = Beside::create(&data_path)?;
+    let mut data = AtomicFile::create(&data_path)?;
     for tensor in tensors {
         let padding = offset.next_multiple_of(ALIGNMENT) - offset;
         let written = io::copy(&mut io::Read::take(io::repeat(0), padding), &mut data);
@@ -130,7 +130,7 @@ fn outside(path: &Path, model: Message, graph: Message, tensors: &[Tensor<'_>]) 
     }
     data.sync()?;
     let model = model.bytes(7, graph);
-    let mut file = Beside::create(path)?;
+    let mut file = AtomicFile::create(path)?;
     file.write_all(model.as_ref()).map_err(Error::write(path))?;
     file.sync()?;
     // A model that was here before may refer to the data that were here before. It goes first: whoever looks in between

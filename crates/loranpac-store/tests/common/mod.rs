@@ -1,13 +1,16 @@
 //! Small models and streams for the tests of the store.
 #![allow(dead_code)] // Not every test file uses everything.
 
+mod faulty;
 mod random;
 
 use std::path::Path;
 
 use loranpac::{Config, Editable, Features, Filter, Form, Label, Learner, LoRanPac, Ridge, Schedule, Truncation};
-use loranpac_store::{LiftRecord, Model, Settings};
+use loranpac_store::{Fingerprint, LiftRecord, Model, Settings};
 
+#[allow(unused_imports)] // Not every test file uses everything.
+pub use faulty::{Fault, Faulty};
 pub use random::Random;
 
 pub const DIM: usize = 6;
@@ -76,7 +79,7 @@ pub fn infinite(config: Config) -> Settings {
 /// Learns a task and commits it.
 pub fn learn(model: &mut Model, (x, y): &Task) {
     model.learn(Features::new(x, DIM).unwrap(), y).unwrap();
-    model.note("task", &format!("{:x}", x[0].to_bits()), y.len());
+    model.note("task", &Fingerprint::of(Features::new(x, DIM).unwrap(), y));
     model.commit().unwrap();
 }
 

@@ -1,0 +1,111 @@
+//! Earlier versions of a model: which are kept, and how to go back to one.
+
+use std::fs;
+use std::path::Path;
+
+use crate::commit;
+use crate::disk::{Disk, RealDisk, remove_if_there};
+use crate::error::Error;
+use crate::folder::{self, MANIFEST, lock};
+use crate::load::Files;
+use crate::manifest::Manifest;
+use crate::model::{Model, no_model};
+
+/// What [`Model::rollback`] has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Rolled {
+    /// The model is as it was at this version.
+    Back(u64),
+    /// It was so before; nothing has changed.
+    Already(u64),
+}
+
+impl Model {
+    /// Earlier versions that are kept and can be read, the latest first.
+    pub fn history(&self) -> Vec<Manifest> {
+        let kept = folder::history(&self.folder).unwrap_or_default();
+        kept.into_iter().filter_map(|(_, path)| Manifest::read(&path).ok()).collect()
+    }
+
+    /// Deletes the earlier versions, and what only they need.
+    pub fn drop_history(&mut self) -> Result<(), Error> {
+        self.check_writable()?;
+        for (_, path) in folder::history(&self.folder)? {
+            remove_if_there(&*self.disk, &path).map_err(Error::write(&path))?;
+        }
+        commit::collect(&*self.disk, &self.folder, &self.manifest)?;
+        self.disk.sync_folder(&self.folder).map_err(Error::write(&self.folder))
+    }
+
+    /// Opens a model to go back to an earlier version: the current one may be damaged, or missing.
+    pub fn open_to_roll_back(folder: &Path) -> Result<Model, Error> {
+        Model::open_to_roll_back_on(Box::new(RealDisk), folder)
+    }
+
+    /// The same on any disk.
+    pub fn open_to_roll_back_on(disk: Box<dyn Disk>, folder: &Path) -> Result<Model, Error> {
+        let current = folder.join(MANIFEST);
+        let history = if folder.is_dir() { folder::history(folder)? } else { Vec::new() };
+        if fs::symlink_metadata(&current).is_err() && history.is_empty() {
+            return Err(no_model(folder));
+        }
+        let lock = lock(folder)?;
+        let manifest = match Manifest::read(&current) {
+            Ok(manifest) => manifest,
+            // A newer program can read it, and what could not be read may be whole.
+            Err(error @ Error::Version { .. }) => return Err(error),
+            Err(Error::Read { source, path }) if source.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::Read { source, path });
+            }
+            Err(error) => {
+                let newest = history.iter().find_map(|(version, path)| Some((version, Manifest::read(path).ok()?)));
+                let (version, old) = newest.ok_or(error)?;
+                Manifest { version: version + 1, ..old }
+            }
+        };
+        let folder = folder.to_owned();
+        Ok(Model { folder, manifest, disk, files: Files::default(), lock: Some(lock), learner: None, checked: false })
+    }
+
+    /// Goes back to an earlier version, or to the one before the current one, and again to the one before that. It becomes
+    /// the newest version.
+    pub fn rollback(&mut self, version: Option<u64>) -> Result<Rolled, Error> {
+        self.check_writable()?;
+        let current = self.manifest.restored.unwrap_or(self.manifest.version);
+        if let Some(version) = version.filter(|version| *version == current || *version == self.manifest.version) {
+            return Ok(Rolled::Already(version));
+        }
+        let kept: Vec<Manifest> =
+            self.history().into_iter().filter(|old| old.version < self.manifest.version).collect();
+        let wanted = |old: &&Manifest| match version {
+            Some(version) => old.version == version,
+            None => old.version < current,
+        };
+        let Some(old) = kept.iter().find(wanted).cloned() else {
+            let kept = kept.iter().map(|old| old.version.to_string()).collect::<Vec<_>>().join(", ");
+            let kept = if kept.is_empty() { "no earlier version is kept".to_owned() } else { format!("kept: {kept}") };
+            return Err(Error::Refused(format!("there is no version to go back to; {kept}")));
+        };
+        let found = old.version;
+        let files = Files::open(&self.folder, &old)?;
+        files.check(&old)?;
+        (self.learner, self.checked) = (None, false);
+        let (version, keep) = (self.manifest.version, self.manifest.keep);
+        let manifest = Manifest { version, keep, restored: Some(found), ..old };
+        let outcome = commit::write_manifest(&*self.disk, &self.folder, manifest);
+        if outcome.is_err() {
+            self.lock = None;
+        }
+        self.manifest = outcome?;
+        self.files = files;
+        Ok(Rolled::Back(found))
+    }
+
+    pub(crate) fn check_writable(&self) -> Result<(), Error> {
+        match self.lock {
+            Some(_) => Ok(()),
+            None => Err(Error::Refused(format!("{} was opened to be read only", self.folder.display()))),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Whether a model is whole: every byte is read, of the current version and of those that are kept.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::error::Error;
+use crate::folder::{MANIFEST, history};
+use crate::load::{self, Files};
+use crate::manifest::Manifest;
+use crate::model::{Model, OPEN_RETRIES, no_model};
+
+/// What [`Model::verify`] has found.
+#[derive(Debug, Default)]
+pub struct Verified {
+    /// Files that were read.
+    pub files: usize,
+    /// Their bytes, manifests aside.
+    pub bytes: u64,
+    /// What is not as it was written.
+    pub damage: Vec<Error>,
+    /// What could not be read, so that nothing is known about it.
+    pub unreadable: Vec<Error>,
+    /// What a newer program has written.
+    pub newer: Vec<Error>,
+    seen: BTreeSet<String>,
+}
+
+impl Verified {
+    /// Whether every byte was read and is as it was written.
+    pub fn is_whole(&self) -> bool {
+        self.problems().next().is_none()
+    }
+
+    /// Everything that is wrong.
+    pub fn problems(&self) -> impl Iterator<Item = &Error> {
+        self.damage.iter().chain(&self.unreadable).chain(&self.newer)
+    }
+
+    fn add(&mut self, error: Error) {
+        match error {
+            Error::Version { .. } => self.newer.push(error),
+            Error::Read { .. } => self.unreadable.push(error),
+            _ => self.damage.push(error),
+        }
+    }
+
+    /// Reads everything that a manifest names.
+    fn read(&mut self, folder: &Path, manifest: &Manifest) {
+        let before = self.problems().count();
+        for (name, entry) in &manifest.files {
+            if !self.seen.insert(name.clone()) {
+                continue;
+            }
+            self.files += 1;
+            self.bytes += entry.bytes;
+            let outcome = load::segment(folder, manifest, name).and_then(|segment| segment.check(entry));
+            outcome.err().into_iter().for_each(|error| self.add(error));
+        }
+        let whole = Files::open(folder, manifest).and_then(|files| {
+            load::check(&files, manifest)?;
+            load::learner(&files, manifest)?;
+            match manifest.is_infinite() {
+                true => load::coefficients(&files, manifest).map(|_| ()),
+                false => load::weights(&files, manifest).map(|_| ()),
+            }
+        });
+        // A file that is damaged has been named above.
+        whole.err().filter(|_| self.problems().count() == before).into_iter().for_each(|error| self.add(error));
+    }
+}
+
+impl Model {
+    /// Reads every byte of the model and of its kept versions, and tells everything that is wrong.
+    pub fn verify(folder: &Path) -> Result<Verified, Error> {
+        let version = || Manifest::read(&folder.join(MANIFEST)).map_or(0, |manifest| manifest.version);
+        let mut before = version();
+        for _ in 0..OPEN_RETRIES {
+            let report = verify_once(folder)?;
+            let after = version();
+            // A writer has replaced the model, and removed files of the version that was looked at.
+            if report.is_whole() || after == before {
+                return Ok(report);
+            }
+            before = after;
+        }
+        verify_once(folder)
+    }
+}
+
+fn verify_once(folder: &Path) -> Result<Verified, Error> {
+    let mut report = Verified::default();
+    let current = folder.join(MANIFEST);
+    if !folder.is_dir() || std::fs::symlink_metadata(&current).is_err() {
+        return Err(no_model(folder));
+    }
+    // A manifest of this version or a later one was left behind by a commit that did not come to its end.
+    let version = Manifest::read(&current).map_or(u64::MAX, |manifest| manifest.version);
+    let old = history(folder)?.into_iter().filter(|(old, _)| *old < version).map(|(_, path)| path);
+    for path in std::iter::once(current).chain(old) {
+        report.files += 1;
+        match Manifest::read(&path) {
+            Ok(manifest) => report.read(folder, &manifest),
+            Err(error) => report.add(error),
+        }
+    }
+    Ok(report)
+}
