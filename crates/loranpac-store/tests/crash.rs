@@ -280,7 +280,12 @@ fn check_all(faults: &[Fault]) {
     let mut random = Random(7);
     for command in &COMMANDS {
         let mut counts = Vec::new();
-        for (kind, settings) in every_kind().iter().enumerate().filter(|(kind, _)| command.infinite || *kind < 4) {
+        for (kind, mut settings) in
+            every_kind().into_iter().enumerate().filter(|(kind, _)| command.infinite || *kind < 4)
+        {
+            // Wide enough for every sample to have a direction of its own, and no wider.
+            settings.lift.width = settings.lift.width.min(101);
+            let settings = &settings;
             // Samples of cut models cannot be taken back.
             if command.name == "unlearn" && matches!(kind, 2 | 3 | 6) {
                 continue;
