@@ -16,6 +16,7 @@ mod load;
 pub mod manifest;
 mod merge;
 mod model;
+mod needs;
 pub mod onnx;
 mod precision;
 mod segment;

@@ -23,8 +23,6 @@ pub const FORMAT: u32 = 1;
 const MAGIC: &str = "loranpac-model";
 /// Manifests beyond this are not read: a model of 100,000 classes stays below.
 const LARGEST: u64 = 256 << 20;
-/// Width and features of the largest lift that a manifest may claim.
-const LARGEST_LIFT: (usize, usize) = (10_000_000, 1_000_000);
 
 /// Everything about a model but its numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -217,6 +215,7 @@ pub struct TaskEntry {
 impl Manifest {
     /// What a model consists of that has learned nothing.
     pub fn new(settings: &Settings) -> Result<Manifest, Error> {
+        settings.lift.check_size().map_err(Error::Refused)?;
         settings.lift.build(false)?;
         Ok(Manifest {
             software: env!("CARGO_PKG_VERSION").to_owned(),
@@ -342,9 +341,7 @@ impl Manifest {
             return Err(format!("the file {name} is used but not listed"));
         }
         self.config.validate().map_err(|e| e.to_string())?;
-        if self.lift.width > LARGEST_LIFT.0 || self.lift.dim > LARGEST_LIFT.1 {
-            return Err(format!("a lift from {} to {} features is too large", self.lift.dim, self.lift.width));
-        }
+        self.lift.check_size()?;
         let expected = if self.is_infinite() { 0 } else { self.classes.len() };
         let places = |place: fn(&Places) -> &Place| {
             let all = self.classes.iter().filter_map(|class| class.places.as_ref()).map(place);
