@@ -44,7 +44,7 @@ fn given(memory: *mut u8, size: usize) -> *mut u8 {
         let mut text = [0u8; 96];
         let room = text.len();
         let mut rest = &mut text[..];
-        let _ = writeln!(rest, "error: there is no memory for {size} more bytes; the model is as it was");
+        let _ = writeln!(rest, "error: out of memory: the system refuses {size} more bytes");
         let length = room - rest.len();
         let _ = std::io::stderr().write_all(&text[..length]);
         std::process::exit(1);

@@ -110,7 +110,7 @@ impl Maps {
         for (spec, dim) in runs.iter() {
             let Need { method, width, bytes } = self.need(spec, *dim, sizes)?;
             memory::preflight(method, width, spec.max_rank, available, &bytes)?;
-            room.ensure(bytes(spec.max_rank), method, "a smaller --width or --max-rank, or fewer threads, need less")?;
+            room.ensure(bytes(spec.max_rank), method, "fewer threads, or a smaller --width or --max-rank, need less")?;
         }
         Ok(())
     }

@@ -21,7 +21,8 @@ pub fn available_memory() -> Option<u64> {
 pub fn room() -> Room {
     let available = available_memory().map(|bytes| (bytes as usize).saturating_sub(RESERVE));
     // The linear algebra gives each thread a buffer of twice the largest cache.
-    let caches = (0..8).filter_map(|level| kilobytes_in(&format!("/sys/devices/system/cpu/cpu0/cache/index{level}/size")));
+    let caches =
+        (0..8).filter_map(|level| kilobytes_in(&format!("/sys/devices/system/cpu/cpu0/cache/index{level}/size")));
     Room { available, scratch: caches.max().map_or(SCRATCH, |cache| 2 * cache) as usize + RESERVE }
 }
 

@@ -68,10 +68,30 @@ impl Manifest {
         Ok(sum(&[self.learn_bytes(&new)?, basis, product(&[6, 8, rank, rank]), batch]))
     }
 
+    /// Bytes of merging models into a new one.
+    pub fn merge_bytes(parts: &[Manifest]) -> Result<usize, Error> {
+        let [first, others @ ..] = parts else { return Ok(0) };
+        let new = StreamSizes {
+            samples: others.iter().map(Manifest::rank).fold(0, usize::saturating_add),
+            largest_task: parts.iter().map(Manifest::rank).fold(0, usize::max),
+            classes: others.iter().map(|other| other.classes.len()).sum(),
+        };
+        let loaded = parts.iter().map(Manifest::load_bytes).fold(0, usize::saturating_add);
+        // It is made beside the others, and nothing of it is mapped.
+        let basis = product(&[4, first.lift.width, first.rank()]);
+        Ok(sum(&[first.learn_bytes(&new)?, basis, loaded]))
+    }
+
     /// Bytes of the spectrum.
     pub fn spectrum_bytes(&self) -> usize {
         let rank = self.rank();
         sum(&[self.load_bytes(), product(&[4, 8, rank, rank]), self.lift.bytes()])
+    }
+
+    /// Bytes of the novelty of so many samples at a time.
+    pub fn novelty_bytes(&self, samples: usize) -> Result<usize, Error> {
+        let coordinates = product(&[4, 8, samples, self.rank()]);
+        Ok(sum(&[self.predict_bytes()?, self.spectrum_bytes(), coordinates]))
     }
 
     /// Bytes of prediction. A classifier that is not in a file is formed first.

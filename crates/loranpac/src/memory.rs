@@ -123,17 +123,21 @@ pub struct Room {
 }
 
 impl Room {
-    /// Refuses work that needs more than there is: `{what} needs about X, but Y are available: {advice}`.
+    /// Refuses work that needs more than there is: `{what} needs about X, but Y are available: {advice}`. To be called on the
+    /// threads that will do the work.
     ///
     /// The system is asked as well, because it may limit the address space (`ulimit -v`) or refuse to overcommit. What is
     /// reserved for that is given back at once and never touched, so it costs nothing.
     pub fn ensure(&self, needed: usize, what: &str, advice: &str) -> Result<(), Error> {
-        let available = match self.available {
-            Some(available) if needed > available => format!("{} are available", human_bytes(available)),
+        let reason = match self.available {
+            Some(available) if needed > available => format!(", but {} are available", human_bytes(available)),
             _ if self.grants(needed) => return Ok(()),
-            _ => "the system refuses to give so much".to_owned(),
+            _ => {
+                let (threads, scratch) = (rayon::current_num_threads(), human_bytes(self.scratch));
+                format!(" and {threads} x {scratch} of address space for its threads, which the system refuses")
+            }
         };
-        Err(Error::Memory(format!("{what} needs about {}, but {available}: {advice}", human_bytes(needed))))
+        Err(Error::Memory(format!("{what} needs about {}{reason}: {advice}", human_bytes(needed))))
     }
 
     /// Whether the system gives `needed` bytes and the scratch space of all threads, in pieces as they will be asked for.

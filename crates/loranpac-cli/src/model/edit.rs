@@ -76,7 +76,8 @@ fn labels(model: &Model) -> Vec<Label> {
 /// Opens a model to change it, if there is memory for that.
 fn open(path: &Path, at_once: usize) -> Result<Model> {
     let model = Model::open_to_write(path)?;
-    ensure_memory(path, model.manifest(), model.manifest().edit_bytes(at_once)?)?;
+    let manifest = model.manifest();
+    ensure_memory(path, manifest, manifest.edit_bytes(at_once.min(manifest.samples))?)?;
     Ok(model)
 }
 

@@ -204,21 +204,12 @@ fn learn_file(model: &mut Model, file: &Path, args: &Args, last: bool) -> Result
 }
 
 /// Refuses a file that would need more memory than there is. The directions that are on the disk are mapped, and take none.
-fn check_memory(
-    model: &Model,
-    name: &str,
-    plan: &Survey,
-    args: &Args,
-    known: &HashMap<String, usize>,
-) -> Result<()> {
+fn check_memory(model: &Model, name: &str, plan: &Survey, args: &Args, known: &HashMap<String, usize>) -> Result<()> {
     let manifest = model.manifest();
     let left_out = |task: &&Task| args.skip && known.contains_key(&task.digest);
     let new = plan.tasks.iter().filter(|task| !left_out(task)).map(|task| task.samples);
-    let sizes = StreamSizes {
-        samples: new.clone().sum(),
-        largest_task: new.max().unwrap_or(0),
-        classes: plan.new_classes,
-    };
+    let sizes =
+        StreamSizes { samples: new.clone().sum(), largest_task: new.max().unwrap_or(0), classes: plan.new_classes };
     ensure_memory(model.folder(), manifest, manifest.learn_bytes(&sizes)?)
         .with_context(|| format!("{name} cannot be learned"))
 }

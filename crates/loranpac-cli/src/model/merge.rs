@@ -3,8 +3,6 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use loranpac::StreamSizes;
-use loranpac::memory::{product, sum};
 use loranpac_store::{Manifest, Merged, Model, Part};
 use serde_json::json;
 
@@ -49,16 +47,7 @@ fn merge(args: &Args) -> Result<()> {
     let mut models = args.models.iter().map(|path| Model::open(path)).collect::<Result<Vec<_>, _>>()?;
     models.iter().for_each(|model| warn_small_classes(model, args.least, "a model"));
     let manifests: Vec<Manifest> = models.iter().map(|model| model.manifest().clone()).collect();
-    if let [first, others @ ..] = &manifests[..] {
-        let samples = others.iter().map(Manifest::rank).fold(0, usize::saturating_add);
-        let classes = others.iter().map(|other| other.classes.len()).sum();
-        let largest_task = manifests.iter().map(Manifest::rank).max().unwrap_or(0);
-        let merged = first.learn_bytes(&StreamSizes { samples, largest_task, classes })?;
-        // It is made beside the others, and nothing of it is mapped.
-        let basis = product(&[4, first.lift.width, first.rank()]);
-        let loaded = manifests.iter().map(Manifest::load_bytes).fold(0, usize::saturating_add);
-        ensure_memory(&folder, first, sum(&[merged, basis, loaded]))?;
-    }
+    ensure_memory(&folder, &manifests[0], Manifest::merge_bytes(&manifests)?)?;
     let mut parts = Vec::new();
     for ((model, manifest), path) in models.iter_mut().zip(&manifests).zip(&args.models) {
         parts.push(Part { name: shown(path), learner: model.learner()?, manifest });

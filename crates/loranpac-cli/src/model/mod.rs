@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use loranpac::lift::FeatureMap;
-use loranpac::{Features, Form, Label};
 use loranpac::memory;
+use loranpac::{Features, Form, Label};
 use loranpac_eval::samples::{Half, Options, Reader};
 use loranpac_eval::system;
 use loranpac_store::{Inference, Manifest, Model};
@@ -81,12 +81,16 @@ pub fn read_all(mut reader: Reader) -> Result<(Vec<f32>, Option<Vec<Label>>)> {
 
 /// Runs something on so many threads.
 pub fn on_threads<T: Send>(asked: Option<usize>, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
-    let threads = threads(asked)?;
+    pool(threads(asked)?)?.install(work)
+}
+
+/// So many threads.
+pub fn pool(threads: usize) -> Result<rayon::ThreadPool> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.with_context(|| format!("cannot start {threads} threads; --threads takes a smaller number"))?;
     // What the threads take to start is taken before anybody asks what is left.
     pool.broadcast(|_| ());
-    pool.install(work)
+    Ok(pool)
 }
 
 /// Refuses work on a model that needs more memory than there is, before it begins.

@@ -77,7 +77,7 @@ fn predict(args: &Args) -> Result<()> {
         bail!("{} has no basis to tell what is new; give the model itself", shown(&args.model));
     }
     if let (true, Some(model)) = (wants_novelty, &classifier.model) {
-        ensure_memory(&args.model, model.manifest(), model.manifest().edit_bytes(ROWS)?)?;
+        ensure_memory(&args.model, model.manifest(), model.manifest().novelty_bytes(ROWS)?)?;
     }
     if args.probabilities && classifier.temperature.is_none() {
         eprintln!("note: probabilities are uncalibrated; `loranpac calibrate` fits a temperature on held-out samples");
