@@ -469,8 +469,8 @@ impl Learner {
         guards.sort_by_key(|(number, _)| *number);
         let samples = guards.iter().map(|(_, state)| state.samples).sum::<usize>() - guards[0].1.samples;
         let classes = guards.iter().map(|(_, state)| state.learner.classes().len()).sum();
-        let first = &guards[0].1;
-        detached(py, slf.get().threads, || first.ensure_learning(samples, classes))??;
+        let first = &mut *guards[0].1;
+        detached(py, slf.get().threads, move || first.ensure_learning(samples, classes))??;
         let mut parts = Vec::new();
         for (number, guard) in &mut guards {
             let (learner, manifest) = guard.stored("be merged")?;
@@ -503,9 +503,12 @@ impl Learner {
     ) -> PyResult<()> {
         let (x, labels) = (features(&x)?, labels_of(&codes, &names)?);
         self.with(py, |state| {
+            if !state.map.is_infinite() {
+                // The samples are lifted, and so is what is taken away from them.
+                state.ensure_answer(x.len(), 2 * state.map.width(), "unlearning")?;
+            }
             let (learner, manifest) = state.stored("unlearn")?;
             learner.unlearn(x, &labels).map_err(errors::engine)?;
-            state.samples = state.samples.saturating_sub(labels.len());
             manifest.encoder.remove(x);
             let mut digest = TaskDigest::default();
             digest.add(x, &labels);
@@ -513,6 +516,7 @@ impl Learner {
             if let Some(place) = manifest.tasks.iter().rposition(|task| task.digest == digest) {
                 manifest.tasks.remove(place);
             }
+            state.samples = state.samples.saturating_sub(labels.len());
             Ok(())
         })
     }
