@@ -59,6 +59,10 @@ def threads(n_jobs: int | None) -> int:
         raise ValueError(f"n_jobs: a whole number other than 0, or None, is expected, not {n_jobs!r}")
     if n_jobs == -1:
         return 0
+    cores = os.cpu_count() or 1
     if n_jobs < 1:
-        return max(1, (os.cpu_count() or 1) + 1 + n_jobs)
+        return max(1, cores + 1 + int(n_jobs))
+    most = max(64, 4 * cores)
+    if n_jobs > most:
+        raise ValueError(f"n_jobs: at most {most} threads are expected on {cores} cores, not {n_jobs}")
     return int(n_jobs)

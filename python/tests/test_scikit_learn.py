@@ -115,6 +115,7 @@ def test_messages_name_the_argument(blobs, tmp_path):
         ({"gamma": "x"}, "gamma: a number is expected"),
         ({"n_jobs": 0}, "n_jobs: a whole number other than 0"),
         ({"n_jobs": "2"}, "n_jobs: "),
+        ({"n_jobs": 10**9}, "n_jobs: at most .* threads are expected on .* cores"),
         ({"lift": "magic"}, "magic"),
         ({"schedule": "paper"}, "soft filter never cuts"),
     ]:

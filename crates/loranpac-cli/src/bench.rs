@@ -73,7 +73,7 @@ pub fn main(args: Args) -> Result<()> {
         bail!("--max-width and --per-class must be at least 1");
     }
     let threads = threads(args.threads)?;
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let pool = crate::model::pool(threads)?;
     let store = Store::open(args.out.join("runs"))?;
     let plans = recipe.plans(&sources, &scale)?;
     let sweep = Sweep { plans: &plans, store: Some(&store), threads, beside_the_paper: true };

@@ -10,10 +10,12 @@ use loranpac::memory;
 use loranpac::registry::MethodOptions;
 use loranpac_eval::dataset::Part;
 use loranpac_eval::embedded::digits;
+use loranpac_eval::plan::Maps;
 use loranpac_eval::run::{Experiment, Run};
 use loranpac_eval::spec::Spec;
 use loranpac_eval::stream::{self, Scenario};
 
+use crate::model::on_threads;
 use crate::progress::Bar;
 use crate::run::write;
 use crate::table;
@@ -44,13 +46,19 @@ pub fn main(args: Args) -> Result<()> {
     if let Some(folder) = &args.files {
         return files(folder);
     }
+    on_threads(None, || show(&args))
+}
+
+fn show(args: &Args) -> Result<()> {
     let clock = Instant::now();
     let data = digits();
-    let spec = LiftSpec::new(data.dim, args.width);
-    let lift = lift::build("relu-random", spec)?;
     let scenario = Scenario::Class { base: 0, increment: 1 };
     let order = stream::class_order(&data, args.seed);
     let tasks = stream::tasks(&data, scenario, &order)?;
+    let specs = METHODS.map(|(name, _)| Spec { width: args.width, scenario, seed: args.seed, ..Spec::new(name) });
+    let sizes = stream::sizes(&data, tasks.iter());
+    Maps::new(true, None).check(&mut specs.clone().map(|spec| (spec, data.dim)), &sizes, None)?;
+    let lift = lift::build("relu-random", LiftSpec::new(data.dim, args.width))?;
     println!(
         "{} handwritten digits, one class at a time, features lifted from {} to {}.\n\
          Accuracy in percent on {} test digits, over all classes seen so far:\n",
@@ -60,10 +68,9 @@ pub fn main(args: Args) -> Result<()> {
         data.test.len()
     );
     let mut runs: Vec<Run> = Vec::new();
-    for (name, _) in METHODS {
-        let spec = Spec { width: args.width, scenario, seed: args.seed, ..Spec::new(name) };
+    for (spec, (name, _)) in specs.iter().zip(METHODS) {
         let experiment = Experiment {
-            spec: &spec,
+            spec,
             method: spec.method()?,
             options: MethodOptions::new(lift.clone()),
             lift: None,

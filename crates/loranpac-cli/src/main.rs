@@ -1,7 +1,53 @@
 //! The `loranpac` command.
 
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     ExitCode::from(loranpac_cli::main(std::env::args_os()))
+}
+
+/// The system's allocator, which ends the process with a message and exit code 1 where there is no memory. Without it the
+/// process would abort, with a signal that looks like a crash. A model is replaced in one step, so that any moment is a good
+/// one to stop. Large work is refused before it begins; this is for what no estimate has foreseen.
+struct OrExit;
+
+#[global_allocator]
+static ALLOCATOR: OrExit = OrExit;
+
+// SAFETY: every call goes to the system's allocator as it is, and what that returns is handed on, unless it is null: then the
+// process ends, which no caller can observe.
+#[allow(unsafe_code)]
+unsafe impl GlobalAlloc for OrExit {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        given(unsafe { System.alloc(layout) }, layout.size())
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        given(unsafe { System.alloc_zeroed(layout) }, layout.size())
+    }
+
+    unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        given(unsafe { System.realloc(old, layout, size) }, size)
+    }
+
+    unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(old, layout) }
+    }
+}
+
+/// Memory that was asked for; a caller who copes without it gets null.
+fn given(memory: *mut u8, size: usize) -> *mut u8 {
+    if memory.is_null() && !loranpac::memory::may_fail() {
+        // On the stack: there is no memory for anything else.
+        let mut text = [0u8; 96];
+        let room = text.len();
+        let mut rest = &mut text[..];
+        let _ = writeln!(rest, "error: out of memory: the system refuses {size} more bytes");
+        let length = room - rest.len();
+        let _ = std::io::stderr().write_all(&text[..length]);
+        std::process::exit(1);
+    }
+    memory
 }

@@ -155,7 +155,7 @@ impl From<WhenArg> for When {
 
 pub fn main(args: Args) -> Result<()> {
     let threads = threads(args.threads)?;
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let pool = crate::model::pool(threads)?;
     if args.stability {
         return pool.install(|| stability::main(&args, threads));
     }

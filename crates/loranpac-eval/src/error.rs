@@ -157,6 +157,9 @@ pub enum ArrayProblem {
     /// The container's checksum or compression does not hold.
     #[error("is damaged: {0}")]
     Damaged(String),
+    /// It is too large to be read whole.
+    #[error("does not fit into memory: {0}")]
+    Memory(String),
     /// The header cannot be understood.
     #[error("its header cannot be read: {0}")]
     Header(String),

@@ -105,11 +105,12 @@ impl Maps {
                 runs.iter_mut().for_each(|(spec, _)| spec.max_rank = cap);
             }
         }
-        let available = system::available_memory().map_or(usize::MAX, |bytes| bytes as usize);
-        let available = available.min(budget.unwrap_or(usize::MAX));
+        let room = system::room();
+        let available = room.available.unwrap_or(usize::MAX).min(budget.unwrap_or(usize::MAX));
         for (spec, dim) in runs.iter() {
             let Need { method, width, bytes } = self.need(spec, *dim, sizes)?;
             memory::preflight(method, width, spec.max_rank, available, &bytes)?;
+            room.ensure(bytes(spec.max_rank), method, "fewer threads, or a smaller --width or --max-rank, need less")?;
         }
         Ok(())
     }

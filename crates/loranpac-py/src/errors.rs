@@ -24,8 +24,10 @@ pub fn store(error: loranpac_store::Error) -> PyErr {
 /// An error of an experiment.
 pub fn eval(error: loranpac_eval::Error) -> PyErr {
     use loranpac_eval::Error;
+    use loranpac_eval::error::ArrayProblem;
     match error {
         Error::Engine(error) => engine(error),
+        Error::Array { problem: ArrayProblem::Memory(_), .. } => PyMemoryError::new_err(error.to_string()),
         Error::Read { .. } => PyOSError::new_err(error.to_string()),
         other => PyValueError::new_err(other.to_string()),
     }

@@ -1,15 +1,18 @@
 //! A learner in memory, and models on disk.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use loranpac::lift::{self, FeatureMap};
+use loranpac::memory::{product, sum};
 use loranpac::registry::{self, MethodOptions};
-use loranpac::{Config, Editable, Features, Form, Label, Schedule, Truncation};
-use loranpac_store::manifest::{Calibration, TaskEntry};
+use loranpac::{Config, Editable, Features, Form, Label, Schedule, StreamSizes, Truncation};
+use loranpac_eval::system;
 use loranpac_store::onnx::{self, OnnxOptions};
 use loranpac_store::{
-    Inference, LiftRecord, Manifest, Merged, Model, Part, Precision, Settings, TaskDigest, temperature,
+    Edit, Edited, Fingerprint, Inference, LiftRecord, Manifest, Merged, Model, Part, Precision, Settings, TaskDigest,
+    temperature,
 };
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError, PyValueError};
@@ -21,6 +24,14 @@ use crate::threads::detached;
 
 /// Rows that are taken at a time, as the command line does: the models are then the same to the last bit.
 const ROWS: usize = 4096;
+
+/// Answers below this are not worth asking the system about.
+const SMALL: usize = 1 << 20;
+
+/// Refuses work that needs more memory than there is.
+fn ensure(needed: usize, what: &str, advice: &str) -> PyResult<()> {
+    system::room().ensure(needed, what, advice).map_err(errors::engine)
+}
 
 /// A label from Python: a whole number or a text.
 pub struct PyLabel(Label);
@@ -86,6 +97,8 @@ struct State {
     map: Arc<dyn FeatureMap>,
     learner: Box<dyn loranpac::Learner>,
     manifest: Option<Manifest>,
+    /// How many have been learned.
+    samples: usize,
 }
 
 impl State {
@@ -93,6 +106,9 @@ impl State {
         let method = registry::find(&options.method).map_err(errors::engine)?;
         let name = method.input.lift(&options.lift).to_owned();
         let Options { dim, width, seed, gamma, .. } = *options;
+        let rows = lift::find(&name).map_err(errors::engine)?.projection.count(dim, width);
+        let what = format!("width={width}: the projection of {dim} features");
+        ensure(product(&[4, rows, dim]), &what, "reduce width")?;
         let lift = LiftRecord::new(&name, dim, width, seed, gamma).map_err(errors::store)?;
         let map = lift.build(true).map_err(errors::store)?;
         let schedule = match options.schedule.as_str() {
@@ -117,11 +133,41 @@ impl State {
                 Some(Manifest::new(&settings).map_err(errors::store)?)
             }
         };
-        Ok(State { map, learner, manifest })
+        Ok(State { map, learner, manifest, samples: 0 })
     }
 
     fn stored_as(learner: Box<dyn Editable>, manifest: Manifest) -> State {
-        State { map: learner.feature_map(), learner, manifest: Some(manifest) }
+        let samples = learner.counts().iter().sum();
+        State { map: learner.feature_map(), learner, manifest: Some(manifest), samples }
+    }
+
+    /// The width as Python writes it.
+    fn width(&self) -> String {
+        if self.map.is_infinite() { "inf".to_owned() } else { self.map.width().to_string() }
+    }
+
+    /// Bytes of P, if it is yet to be made.
+    fn projection_bytes(&self) -> usize {
+        let lift = self.manifest.as_ref().map(|manifest| &manifest.lift);
+        lift.filter(|_| self.map.bytes() == 0).map_or(0, |lift| lift.bytes())
+    }
+
+    /// Refuses to learn what there is no memory for.
+    fn ensure_learning(&self, new: usize, classes: usize) -> PyResult<()> {
+        let sizes = StreamSizes { samples: self.samples.saturating_add(new), largest_task: new, classes };
+        let peak = self.learner.peak_bytes(&sizes).saturating_sub(self.learner.state_bytes());
+        let what = format!("learning {new} samples with width={}", self.width());
+        ensure(sum(&[peak, self.projection_bytes()]), &what, "reduce width or max_rank")
+    }
+
+    /// Refuses an answer of so many numbers for each of some samples if there is no memory for it.
+    fn ensure_answer(&self, samples: usize, numbers: usize, what: &str) -> PyResult<()> {
+        let needed = sum(&[product(&[8, samples, numbers]), self.projection_bytes()]);
+        if needed < SMALL {
+            return Ok(());
+        }
+        let what = format!("{what} of {samples} samples with width={}", self.width());
+        ensure(needed, &what, "give fewer samples at a time, or reduce width")
     }
 
     /// The learner and its manifest, for what only LoRanPAC can do.
@@ -186,6 +232,26 @@ impl Learner {
     }
 }
 
+impl Learner {
+    /// Changes the model; None if the same was done before, else the number of samples that could not be checked.
+    fn edit(
+        &self,
+        py: Python<'_>,
+        what: &str,
+        work: impl FnOnce(&mut Edit<'_>) -> Result<Edited, loranpac_store::Error> + Send,
+    ) -> PyResult<Option<usize>> {
+        self.with(py, |state| {
+            let (learner, manifest) = state.stored(what)?;
+            let edited = work(&mut Edit { learner, manifest }).map_err(errors::store)?;
+            state.samples = state.learner.as_editable().map_or(0, |learner| learner.counts().iter().sum());
+            Ok(match edited {
+                Edited::Done { unchecked } => Some(unchecked),
+                Edited::Already { .. } => None,
+            })
+        })
+    }
+}
+
 fn broken() -> PyErr {
     PyValueError::new_err("an earlier call has failed half-way; this model cannot be used any more")
 }
@@ -201,7 +267,13 @@ impl Learner {
     /// Reads a model from the disk.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf, threads: usize) -> PyResult<Learner> {
-        let (learner, manifest) = detached(py, threads, || Model::open(&path)?.into_parts())?.map_err(errors::store)?;
+        let (learner, manifest) = detached(py, threads, || {
+            let model = Model::open(&path).map_err(errors::store)?;
+            let Manifest { lift, .. } = model.manifest();
+            let needed = sum(&[model.manifest().load_bytes(), lift.bytes()]);
+            ensure(needed, &path.display().to_string(), "a model of a smaller width or max_rank needs less")?;
+            model.into_parts().map_err(errors::store)
+        })??;
         let state = State::stored_as(learner, manifest);
         Ok(Learner { turn: Mutex::default(), state: Mutex::new(state), threads })
     }
@@ -220,6 +292,9 @@ impl Learner {
         let (rows, chunk) = self.with(py, |state| {
             x.validate(state.map.dim()).map_err(errors::engine)?;
             state.manifest.iter().try_for_each(|manifest| manifest.config.accepts(x)).map_err(errors::engine)?;
+            let known = state.learner.classes();
+            let new: HashSet<&Label> = labels.iter().filter(|label| known.get(label).is_none()).collect();
+            state.ensure_learning(x.len(), known.len() + new.len())?;
             Ok(state.pieces(x.len()))
         })?;
         let mut digest = TaskDigest::default();
@@ -228,7 +303,11 @@ impl Learner {
             let piece = part.len().div_ceil(part.len().div_ceil(chunk));
             let before = done;
             for (x_piece, piece) in x_part.chunks(piece).zip(part.chunks(piece)) {
-                self.with(py, |state| state.learner.learn(x_piece, piece).map_err(errors::engine))?;
+                self.with(py, |state| {
+                    state.learner.learn(x_piece, piece).map_err(errors::engine)?;
+                    state.samples += piece.len();
+                    Ok(())
+                })?;
                 done += piece.len();
                 signal = py.check_signals();
                 if signal.is_err() {
@@ -246,8 +325,7 @@ impl Learner {
         }
         self.with(py, |state| {
             if let Some(manifest) = &mut state.manifest {
-                let (version, samples, digest) = (manifest.version + 1, digest.samples(), digest.finish());
-                manifest.tasks.push(TaskEntry { name: "partial_fit".to_owned(), digest, samples, version });
+                manifest.note("partial_fit", &digest.finish());
             }
             Ok(())
         })?;
@@ -267,6 +345,7 @@ impl Learner {
         names: Vec<PyLabel>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let x = features(&x)?;
+        self.with(py, |state| state.ensure_answer(x.len(), names.len(), "prediction"))?;
         let mut values = Vec::with_capacity(x.len() * names.len());
         for part in x.chunks(ROWS) {
             // Another thread may teach the model in between: columns are looked up together with the scores.
@@ -291,6 +370,7 @@ impl Learner {
             if state.map.is_infinite() {
                 return Err(PyValueError::new_err("width=inf: infinitely many features cannot be written down"));
             }
+            state.ensure_answer(x.len(), state.map.width(), "the random features")?;
             Ok((lift::lifted(&*state.map, x), state.map.width()))
         })?;
         PyArray1::from_vec(py, values).reshape([x.len(), width])
@@ -406,6 +486,10 @@ impl Learner {
             guards.push((number, all[number].state.lock_py_attached(py).map_err(|_| broken())?));
         }
         guards.sort_by_key(|(number, _)| *number);
+        let samples = guards.iter().map(|(_, state)| state.samples).sum::<usize>() - guards[0].1.samples;
+        let classes = guards.iter().map(|(_, state)| state.learner.classes().len()).sum();
+        let first = &mut *guards[0].1;
+        detached(py, slf.get().threads, move || first.ensure_learning(samples, classes))??;
         let mut parts = Vec::new();
         for (number, guard) in &mut guards {
             let (learner, manifest) = guard.stored("be merged")?;
@@ -418,37 +502,35 @@ impl Learner {
         Ok(warnings)
     }
 
-    /// Removes a class from prediction.
-    fn forget(&self, py: Python<'_>, label: PyLabel) -> PyResult<()> {
-        self.with(py, |state| state.stored("forget")?.0.forget(&label.0).map_err(errors::engine))
+    /// Removes a class from prediction; None if that was done before.
+    fn forget(&self, py: Python<'_>, label: PyLabel) -> PyResult<Option<usize>> {
+        self.edit(py, "forget", |edit| edit.forget(&label.0))
     }
 
-    /// Gives a class another name.
-    fn rename(&self, py: Python<'_>, from: PyLabel, to: PyLabel) -> PyResult<()> {
-        self.with(py, |state| state.stored("rename classes")?.0.rename(&from.0, to.0).map_err(errors::engine))
+    /// Gives a class another name; None if that was done before.
+    fn rename(&self, py: Python<'_>, from: PyLabel, to: PyLabel) -> PyResult<Option<usize>> {
+        self.edit(py, "rename classes", |edit| edit.rename(&from.0, &to.0))
     }
 
-    /// Takes samples back that have been learned.
+    /// Takes samples back that have been learned; gives the number of those that could not be checked, or None if that was
+    /// done before.
     fn unlearn(
         &self,
         py: Python<'_>,
         x: PyReadonlyArray2<'_, f32>,
         codes: PyReadonlyArray1<'_, i64>,
         names: Vec<PyLabel>,
-    ) -> PyResult<()> {
+        again: bool,
+    ) -> PyResult<Option<usize>> {
         let (x, labels) = (features(&x)?, labels_of(&codes, &names)?);
         self.with(py, |state| {
-            let (learner, manifest) = state.stored("unlearn")?;
-            learner.unlearn(x, &labels).map_err(errors::engine)?;
-            manifest.encoder.remove(x);
-            let mut digest = TaskDigest::default();
-            digest.add(x, &labels);
-            let digest = digest.finish();
-            if let Some(place) = manifest.tasks.iter().rposition(|task| task.digest == digest) {
-                manifest.tasks.remove(place);
+            if !state.map.is_infinite() {
+                // The samples are lifted, and so is what is taken away from them.
+                state.ensure_answer(x.len(), 2 * state.map.width(), "unlearning")?;
             }
             Ok(())
-        })
+        })?;
+        self.edit(py, "unlearn", |edit| edit.unlearn(x, &labels, again))
     }
 
     /// Whether these samples have been learned before, as one task.
@@ -465,9 +547,7 @@ impl Learner {
             if manifest.tasks.is_empty() {
                 return Ok(false);
             }
-            let mut digest = TaskDigest::default();
-            digest.add(x, &labels);
-            let digest = digest.finish();
+            let digest = Fingerprint::of(x, &labels).digest;
             Ok(manifest.tasks.iter().any(|task| task.digest == digest))
         })
     }
@@ -489,10 +569,10 @@ impl Learner {
             if samples.is_empty() {
                 return Err(PyValueError::new_err("y: none of the samples is of a class that the model knows"));
             }
-            let (temperature, classes) = (temperature::fit(&samples), table.len());
-            if let Some(manifest) = &mut state.manifest {
-                let (samples, version) = (samples.len(), manifest.version);
-                manifest.calibration = Some(Calibration { temperature, samples, classes, version });
+            let temperature = temperature::fit(&samples);
+            let held_out = Fingerprint { samples: samples.len(), ..Fingerprint::of(x, &labels) };
+            if let (Some(learner), Some(manifest)) = (state.learner.as_editable(), &mut state.manifest) {
+                Edit { learner, manifest }.calibrate(temperature, &held_out);
             }
             Ok(temperature)
         })
@@ -527,10 +607,11 @@ pub fn merge_models(
         if out.exists() {
             return Err(loranpac_store::Error::Refused(format!("{} is there already", out.display())));
         }
-        let mut parts = Vec::new();
-        for path in &paths {
-            parts.push(Model::open(path)?.into_parts()?);
-        }
+        let models = paths.iter().map(|path| Model::open(path)).collect::<Result<Vec<_>, _>>()?;
+        let manifests: Vec<Manifest> = models.iter().map(|model| model.manifest().clone()).collect();
+        let needed = Manifest::merge_bytes(&manifests)?;
+        system::room().ensure(needed, "merging the models", "models of a smaller width or max_rank need less")?;
+        let mut parts = models.into_iter().map(Model::into_parts).collect::<Result<Vec<_>, _>>()?;
         let name = |path: &PathBuf| path.display().to_string();
         let parts = parts.iter_mut().zip(&paths);
         let parts = parts

@@ -134,7 +134,7 @@ impl Edit<'_> {
 
     /// Sets the temperature that was fitted on the samples with this fingerprint.
     pub fn calibrate(&mut self, temperature: f64, held_out: &Fingerprint) {
-        let (classes, version) = (self.manifest.classes.len(), self.manifest.version);
+        let (classes, version) = (self.learner.classes().len(), self.manifest.version);
         self.manifest.calibration = Some(Calibration { temperature, samples: held_out.samples, classes, version });
         self.record("calibrate", "temperature".to_owned(), held_out.digest.clone(), true);
     }

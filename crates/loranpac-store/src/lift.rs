@@ -11,6 +11,8 @@ use crate::error::Error;
 
 /// Rows of P that enter the digest.
 const PROBES: usize = 16;
+/// Width and features of the largest lift that a model may have.
+const LARGEST: (usize, usize) = (10_000_000, 1_000_000);
 
 /// Everything that decides a feature map.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,6 +34,7 @@ impl LiftRecord {
     /// The record of a map by name; some maps choose their own width.
     pub fn new(name: &str, dim: usize, width: usize, seed: u64, gamma: f64) -> Result<LiftRecord, Error> {
         let mut record = LiftRecord { name: name.to_owned(), dim, width, seed, gamma };
+        record.check_size().map_err(Error::Refused)?;
         let map = record.build(false)?;
         if map.is_infinite() {
             return Ok(LiftRecord::infinite(dim));
@@ -43,6 +46,18 @@ impl LiftRecord {
     /// The limit of random ReLU features; its width is written as 0.
     pub fn infinite(dim: usize) -> LiftRecord {
         LiftRecord { name: ArcCosine::NAME.to_owned(), dim, width: 0, seed: 0, gamma: lift::DEFAULT_GAMMA }
+    }
+
+    /// Whether a model may have a lift of this size.
+    pub(crate) fn check_size(&self) -> Result<(), String> {
+        let (width, dim) = LARGEST;
+        if self.width > width || self.dim > dim {
+            return Err(format!(
+                "a lift from {} features to width {} is too large: at most {dim} features and a width of {width} are possible",
+                self.dim, self.width
+            ));
+        }
+        Ok(())
     }
 
     /// What the engine needs to make the map; `keep` holds P in memory.
@@ -73,7 +88,9 @@ impl LiftRecord {
         let rows = PROBES.min(*width);
         let mut scratch = Vec::new();
         let projection = Projection::from_seed(rows, *dim, *seed, false);
-        projection.rows(0, rows, &mut scratch).iter().for_each(|value| hash.update(value.to_le_bytes()));
+        for row in 0..rows {
+            projection.rows(row, 1, &mut scratch).iter().for_each(|value| hash.update(value.to_le_bytes()));
+        }
         hex(&hash.finalize())
     }
 }

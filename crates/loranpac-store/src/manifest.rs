@@ -25,8 +25,6 @@ const MAGIC: &str = "loranpac-model";
 const LARGEST: u64 = 256 << 20;
 /// What stands for `losses.dropped` where it is not known: version 0.1.0 wrote `null` after samples without a residual.
 const UNKNOWN_LOSS: f64 = 1e300;
-/// Width and features of the largest lift that a manifest may claim.
-const LARGEST_LIFT: (usize, usize) = (10_000_000, 1_000_000);
 
 /// Everything about a model but its numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -242,6 +240,7 @@ pub struct EditEntry {
 impl Manifest {
     /// What a model consists of that has learned nothing.
     pub fn new(settings: &Settings) -> Result<Manifest, Error> {
+        settings.lift.check_size().map_err(Error::Refused)?;
         settings.lift.build(false)?;
         Ok(Manifest {
             software: env!("CARGO_PKG_VERSION").to_owned(),
@@ -382,9 +381,7 @@ impl Manifest {
             return Err(format!("the file {name} is used but not listed"));
         }
         self.config.validate().map_err(|e| e.to_string())?;
-        if self.lift.width > LARGEST_LIFT.0 || self.lift.dim > LARGEST_LIFT.1 {
-            return Err(format!("a lift from {} to {} features is too large", self.lift.dim, self.lift.width));
-        }
+        self.lift.check_size()?;
         if self.lift_digest != self.lift.digest() {
             return Err("its lift is not the one that this program makes from the same seed".to_owned());
         }

@@ -1,13 +1,13 @@
 //! `loranpac forget`, `rename`, `relabel` and `unlearn`: changes of mind.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use loranpac::{Features, Label};
 use loranpac_eval::samples::Half;
 use loranpac_store::{Model, TaskDigest};
 
-use super::{Samples, find_label, new_label, on_threads, read_all, shown};
+use super::{Samples, ensure_memory, find_label, new_label, on_threads, read_all, shown};
 
 /// The most samples that are taken back at a time.
 const AT_ONCE: usize = 2048;
@@ -73,6 +73,14 @@ fn labels(model: &Model) -> Vec<Label> {
     model.manifest().classes.iter().map(|class| class.label.clone()).collect()
 }
 
+/// Opens a model to change it, if there is memory for that.
+fn open(path: &Path, at_once: usize) -> Result<Model> {
+    let model = Model::open_to_write(path)?;
+    let manifest = model.manifest();
+    ensure_memory(path, manifest, manifest.edit_bytes(at_once.min(manifest.samples))?)?;
+    Ok(model)
+}
+
 /// Forms the classifier and writes the model.
 fn finish(model: &mut Model) -> Result<()> {
     model.prepared()?;
@@ -81,7 +89,7 @@ fn finish(model: &mut Model) -> Result<()> {
 
 pub fn forget(args: ForgetArgs) -> Result<()> {
     on_threads(args.threads, || {
-        let mut model = Model::open_to_write(&args.model)?;
+        let mut model = open(&args.model, 0)?;
         let label = find_label(&labels(&model), &args.class)?;
         let count = model.manifest().classes.iter().find(|class| class.label == label).map_or(0, |class| class.count);
         model.learner()?.forget(&label)?;
@@ -114,7 +122,11 @@ pub fn forget(args: ForgetArgs) -> Result<()> {
 }
 
 pub fn rename(args: RenameArgs) -> Result<()> {
-    let mut model = Model::open_to_write(&args.model)?;
+    on_threads(None, || rename_class(&args))
+}
+
+fn rename_class(args: &RenameArgs) -> Result<()> {
+    let mut model = open(&args.model, 0)?;
     let known = labels(&model);
     let (from, to) = (find_label(&known, &args.from)?, new_label(&known, &args.to));
     if model.manifest().weights.is_some() {
@@ -129,7 +141,7 @@ pub fn rename(args: RenameArgs) -> Result<()> {
 
 pub fn relabel(args: RelabelArgs) -> Result<()> {
     on_threads(args.threads, || {
-        let mut model = Model::open_to_write(&args.model)?;
+        let mut model = open(&args.model, AT_ONCE)?;
         let (known, dim) = (labels(&model), model.manifest().lift.dim);
         let (x, own) = read_all(args.samples.open(&args.file, Half::Train, dim)?)?;
         let x = Features::new(&x, dim)?;
@@ -151,7 +163,7 @@ pub fn relabel(args: RelabelArgs) -> Result<()> {
 
 pub fn unlearn(args: UnlearnArgs) -> Result<()> {
     on_threads(args.threads, || {
-        let mut model = Model::open_to_write(&args.model)?;
+        let mut model = open(&args.model, AT_ONCE)?;
         let dim = model.manifest().lift.dim;
         let (x, own) = read_all(args.samples.open_labelled(&args.file, Half::Train, dim)?)?;
         let (x, own) = (Features::new(&x, dim)?, own.unwrap_or_default());

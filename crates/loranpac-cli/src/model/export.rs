@@ -7,7 +7,7 @@ use loranpac::memory::human_bytes;
 use loranpac_store::onnx::{self, OnnxOptions};
 use loranpac_store::{Model, Precision};
 
-use super::{inference, on_threads, shown, warn_small_classes, warn_stale_temperature};
+use super::{ensure_memory, inference, on_threads, shown, warn_small_classes, warn_stale_temperature};
 
 /// Options of `export`.
 #[derive(clap::Args)]
@@ -40,6 +40,7 @@ pub fn main(args: Args) -> Result<()> {
         if args.probabilities {
             warn_stale_temperature(&model);
         }
+        ensure_memory(&args.model, model.manifest(), model.manifest().predict_bytes()?)?;
         let inference = inference(&mut model)?;
         let precision = if args.half { Precision::F16 } else { Precision::F32 };
         match args.out.extension().and_then(|e| e.to_str()) {

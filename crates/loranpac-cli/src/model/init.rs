@@ -9,7 +9,7 @@ use loranpac_eval::samples::{Half, Reader};
 use loranpac_eval::spec::Width;
 use loranpac_store::{LiftRecord, Model, Settings};
 
-use super::{Samples, new_folder, shown};
+use super::{Samples, new_folder, on_threads, shown};
 
 /// Options of `init`.
 #[derive(clap::Args)]
@@ -104,6 +104,10 @@ enum ScheduleArg {
 }
 
 pub fn main(args: Args) -> Result<()> {
+    on_threads(None, || init(&args))
+}
+
+fn init(args: &Args) -> Result<()> {
     let folder = new_folder(&args.model)?;
     let dim = match (&args.like, args.dim) {
         (Some(path), _) => Reader::open(path, &args.samples.options(Half::Train))?.dim(),
@@ -149,7 +153,7 @@ pub fn main(args: Args) -> Result<()> {
     let config = Config { filter, max_rank: args.max_rank, schedule, half: args.half, ..Config::default() };
     // What does not go together shows before there is a folder.
     <dyn Editable>::new(lift.build(false)?, config)?;
-    let settings = Settings { lift, config, keep: args.keep, encoder: args.encoder };
+    let settings = Settings { lift, config, keep: args.keep, encoder: args.encoder.clone() };
     let model = Model::create(&folder, &settings)?;
     let lift = &model.manifest().lift;
     match lift.is_infinite() {

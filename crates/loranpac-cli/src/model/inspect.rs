@@ -9,7 +9,7 @@ use loranpac_store::Model;
 use loranpac_store::manifest::Manifest;
 use serde_json::json;
 
-use super::{on_threads, print, shown};
+use super::{ensure_memory, on_threads, print, shown};
 use crate::table;
 
 /// Spectra up to this size are computed without being asked for.
@@ -45,6 +45,8 @@ fn inspect(args: &Args) -> Result<()> {
     let manifest = model.manifest().clone();
     let rank = manifest.rank();
     let wanted = manifest.samples > 0 && (args.spectrum || (rank <= QUICK && !args.json));
+    let needed = if wanted { manifest.spectrum_bytes() } else { manifest.load_bytes() };
+    ensure_memory(&args.model, &manifest, needed)?;
     let spectrum = if wanted { model.learner()?.spectrum()? } else { None };
     let summary = match manifest.weights {
         Some(_) => Some(model.prepared()?.summary()),

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use loranpac::memory::human_bytes;
-use loranpac_store::Model;
+use loranpac_store::manifest::MANIFEST;
+use loranpac_store::{Manifest, Model};
 use serde_json::json;
 
-use super::{on_threads, print, shown};
+use super::{ensure_memory, on_threads, print, shown};
 
 /// Options of `verify`.
 #[derive(clap::Args)]
@@ -52,6 +53,10 @@ impl std::error::Error for Damage {}
 
 pub fn verify(args: VerifyArgs) -> Result<()> {
     on_threads(args.threads, || {
+        // A manifest that cannot be read is damage, which verify reports.
+        if let Ok(manifest) = Manifest::read(&args.model.join(MANIFEST)) {
+            ensure_memory(&args.model, &manifest, manifest.load_bytes())?;
+        }
         let found = Model::verify(&args.model)?;
         let damage: Vec<String> = found.damage.iter().map(|error| error.to_string()).collect();
         let value = json!({
@@ -69,6 +74,10 @@ pub fn verify(args: VerifyArgs) -> Result<()> {
 }
 
 pub fn rollback(args: RollbackArgs) -> Result<()> {
+    on_threads(None, || go_back(&args))
+}
+
+fn go_back(args: &RollbackArgs) -> Result<()> {
     if args.drop || args.keep.is_some() {
         let mut model = Model::open_to_write(&args.model)?;
         let keep = args.keep.unwrap_or(model.manifest().keep);

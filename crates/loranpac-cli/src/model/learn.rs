@@ -3,15 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
-use loranpac::memory::human_bytes;
+use anyhow::{Context, Result, bail};
 use loranpac::{Features, Label, Schedule, StreamSizes};
 use loranpac_eval::samples::{Half, Reader};
-use loranpac_eval::system;
 use loranpac_store::{Encoder, Model, TaskDigest};
 use serde_json::json;
 
-use super::{ROWS, Samples, on_threads, parts, print, shown};
+use super::{ROWS, Samples, ensure_memory, on_threads, parts, print, shown};
 use crate::progress::Count;
 
 /// Options of `learn`.
@@ -206,33 +204,14 @@ fn learn_file(model: &mut Model, file: &Path, args: &Args, last: bool) -> Result
 }
 
 /// Refuses a file that would need more memory than there is. The directions that are on the disk are mapped, and take none.
-fn check_memory(
-    model: &mut Model,
-    name: &str,
-    plan: &Survey,
-    args: &Args,
-    known: &HashMap<String, usize>,
-) -> Result<()> {
+fn check_memory(model: &Model, name: &str, plan: &Survey, args: &Args, known: &HashMap<String, usize>) -> Result<()> {
     let manifest = model.manifest();
     let left_out = |task: &&Task| args.skip && known.contains_key(&task.digest);
     let new = plan.tasks.iter().filter(|task| !left_out(task)).map(|task| task.samples);
-    let sizes = StreamSizes {
-        samples: manifest.rank() + new.clone().sum::<usize>(),
-        largest_task: new.max().unwrap_or(0),
-        classes: manifest.classes.len() + plan.new_classes,
-    };
-    let (width, rank) = (manifest.lift.width, manifest.rank());
-    let needed = model.learner()?.peak_bytes(&sizes).saturating_sub(4 * width * rank);
-    match system::available_memory().map(|bytes| bytes as usize) {
-        Some(available) if needed > available => bail!(
-            "learning {name} at {} needs about {}, but {} are available; nothing of it was learned. \
-             A model of a smaller --width, or with a --max-rank, needs less (loranpac init)",
-            if width == 0 { "infinite width".to_owned() } else { format!("width {width}") },
-            human_bytes(needed),
-            human_bytes(available)
-        ),
-        _ => Ok(()),
-    }
+    let sizes =
+        StreamSizes { samples: new.clone().sum(), largest_task: new.max().unwrap_or(0), classes: plan.new_classes };
+    ensure_memory(model.folder(), manifest, manifest.learn_bytes(&sizes)?)
+        .with_context(|| format!("{name} cannot be learned"))
 }
 
 /// What a first reading of a file has found.

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use loranpac_store::{Manifest, Merged, Model, Part};
 use serde_json::json;
 
-use super::{new_folder, on_threads, parts as parts_of, print, shown, warn_small_classes};
+use super::{ensure_memory, new_folder, on_threads, parts as parts_of, print, shown, warn_small_classes};
 
 /// Options of `merge`.
 #[derive(clap::Args)]
@@ -47,6 +47,7 @@ fn merge(args: &Args) -> Result<()> {
     let mut models = args.models.iter().map(|path| Model::open(path)).collect::<Result<Vec<_>, _>>()?;
     models.iter().for_each(|model| warn_small_classes(model, args.least, "a model"));
     let manifests: Vec<Manifest> = models.iter().map(|model| model.manifest().clone()).collect();
+    ensure_memory(&folder, &manifests[0], Manifest::merge_bytes(&manifests)?)?;
     let mut parts = Vec::new();
     for ((model, manifest), path) in models.iter_mut().zip(&manifests).zip(&args.models) {
         parts.push(Part { name: shown(path), learner: model.learner()?, manifest });

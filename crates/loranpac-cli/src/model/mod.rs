@@ -15,8 +15,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use loranpac::lift::FeatureMap;
+use loranpac::memory;
 use loranpac::{Features, Form, Label};
 use loranpac_eval::samples::{Half, Options, Reader};
+use loranpac_eval::system;
 use loranpac_store::{Inference, Manifest, Model};
 
 use crate::threads;
@@ -67,6 +69,7 @@ pub fn read_all(mut reader: Reader) -> Result<(Vec<f32>, Option<Vec<Label>>)> {
     let (mut x, mut labels) = (Vec::new(), Vec::new());
     let labelled = reader.has_labels();
     while let Some(batch) = reader.next(ROWS)? {
+        memory::grow(&mut x, batch.x.len())?;
         x.extend(batch.x);
         labels.extend(batch.labels.unwrap_or_default());
     }
@@ -78,7 +81,26 @@ pub fn read_all(mut reader: Reader) -> Result<(Vec<f32>, Option<Vec<Label>>)> {
 
 /// Runs something on so many threads.
 pub fn on_threads<T: Send>(asked: Option<usize>, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
-    rayon::ThreadPoolBuilder::new().num_threads(threads(asked)?).build()?.install(work)
+    pool(threads(asked)?)?.install(work)
+}
+
+/// So many threads.
+pub fn pool(threads: usize) -> Result<rayon::ThreadPool> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = pool.with_context(|| format!("cannot start {threads} threads; --threads takes a smaller number"))?;
+    // What the threads take to start is taken before anybody asks what is left.
+    pool.broadcast(|_| ());
+    Ok(pool)
+}
+
+/// Refuses work on a model that needs more memory than there is, before it begins.
+pub fn ensure_memory(model: &Path, manifest: &Manifest, needed: usize) -> Result<()> {
+    let Manifest { lift, classes, .. } = manifest;
+    let batch = memory::product(&[ROWS, memory::sum(&[lift.dim.saturating_mul(12), classes.len().saturating_mul(8)])]);
+    let width = if manifest.is_infinite() { "infinite width".to_owned() } else { format!("width {}", lift.width) };
+    let what = format!("{} at {width}", shown(model));
+    let advice = "nothing was changed. Fewer --threads, or a model of a smaller --width or --max-rank, need less";
+    Ok(system::room().ensure(needed.saturating_add(batch), &what, advice)?)
 }
 
 /// What predicts: a model's classifier, or an inference file.
@@ -101,7 +123,13 @@ impl Classifier {
         if path.is_dir() || path.extension().is_some_and(|e| e == "lrp") {
             return Classifier::of(Model::open(path)?);
         }
+        // All of the file is read, and its numbers may be in half precision there.
+        let bytes = std::fs::metadata(path).map_or(0, |file| file.len() as usize);
+        let advice = "a model of a smaller --width needs less";
+        system::room().ensure(bytes.saturating_mul(3), &shown(path), advice)?;
         let inference = Inference::load(path)?;
+        let needed = inference.lift.predict_bytes(inference.labels.len());
+        system::room().ensure(needed, &format!("prediction with {}", shown(path)), advice)?;
         let (labels, temperature, dim) = (inference.labels.clone(), inference.temperature, inference.lift.dim);
         let map = inference.lift.build(true)?;
         Ok(Classifier { labels, temperature, dim, linear: Some((inference, map)), model: None })
@@ -109,6 +137,7 @@ impl Classifier {
 
     /// The classifier of a model.
     pub fn of(mut model: Model) -> Result<Classifier> {
+        ensure_memory(model.folder(), model.manifest(), model.manifest().predict_bytes()?)?;
         let linear = match model.manifest().is_infinite() {
             true => {
                 // Formed now if it has to be: whoever opens a file for the answers should know that there will be some.

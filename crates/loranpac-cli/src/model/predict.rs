@@ -12,7 +12,7 @@ use loranpac_store::temperature::{self, probabilities};
 use serde_json::json;
 
 use super::npz::{self, Column};
-use super::{Classifier, ROWS, Samples, on_threads, shown, warn_stale_temperature};
+use super::{Classifier, ROWS, Samples, ensure_memory, on_threads, shown, warn_stale_temperature};
 
 /// Options of `predict`.
 #[derive(clap::Args)]
@@ -75,6 +75,9 @@ fn predict(args: &Args) -> Result<()> {
     let wants_novelty = args.novelty || args.reject.is_some();
     if wants_novelty && classifier.model.is_none() {
         bail!("{} has no basis to tell what is new; give the model itself", shown(&args.model));
+    }
+    if let (true, Some(model)) = (wants_novelty, &classifier.model) {
+        ensure_memory(&args.model, model.manifest(), model.manifest().novelty_bytes(ROWS)?)?;
     }
     if args.probabilities && classifier.temperature.is_none() {
         eprintln!("note: probabilities are uncalibrated; `loranpac calibrate` fits a temperature on held-out samples");

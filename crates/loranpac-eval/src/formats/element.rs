@@ -2,6 +2,8 @@
 
 use half::{bf16, f16};
 
+use loranpac::memory;
+
 use super::Elements;
 use crate::error::ArrayProblem;
 
@@ -61,6 +63,12 @@ impl Kind {
     /// Appends the elements in `raw`, a whole number of them.
     pub fn convert(self, raw: &[u8], big: bool, data: &mut Elements) -> Result<(), ArrayProblem> {
         let items = raw.chunks_exact(self.bytes());
+        let room = match data {
+            Elements::Float(out) => memory::grow(out, items.len()),
+            Elements::Integer(out) => memory::grow(out, items.len()),
+            Elements::Text(out) => memory::grow(out, items.len()),
+        };
+        room.map_err(|e| ArrayProblem::Memory(e.to_string()))?;
         match (self, data) {
             (Kind::Float(_) | Kind::Brain, Elements::Float(out)) => self.features(raw, big, out),
             (Kind::Signed(n), Elements::Integer(out)) => out.extend(items.map(|b| signed(number(b, big), n))),

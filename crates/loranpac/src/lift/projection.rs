@@ -10,6 +10,7 @@ use rayon::prelude::*;
 
 use super::LiftSpec;
 use crate::error::Error;
+use crate::memory;
 
 /// Entries beyond this could overflow the lifted features.
 const LARGEST: f32 = 1e12;
@@ -60,9 +61,22 @@ impl Projection {
         if rows == 0 {
             return Err(Error::setting("width", spec.width, "E is too small for this lift (10,000 is a good start)"));
         }
+        let LiftSpec { dim, seed, .. } = spec;
         match spec.projection {
-            Some(values) => Projection::from_rows(rows, spec.dim, values),
-            None => Ok(Projection::from_seed(rows, spec.dim, spec.seed, spec.keep)),
+            Some(values) => Projection::from_rows(rows, dim, values),
+            None if spec.keep => {
+                let all = memory::product(&[rows, dim]);
+                let mut values = memory::reserve(all).map_err(|_| {
+                    let bytes = memory::human_bytes(memory::product(&[all, size_of::<f32>()]));
+                    Error::Memory(format!("the projection of {dim} features to width {rows} has {bytes}, which the system refuses to give: reduce the width"))
+                })?;
+                values.resize(all, 0.0);
+                let mut projection = Projection::from_seed(rows, dim, seed, false);
+                projection.fill(0, &mut values);
+                projection.source = Source::Kept(values);
+                Ok(projection)
+            }
+            None => Ok(Projection::from_seed(rows, dim, seed, false)),
         }
     }
 

@@ -1,0 +1,108 @@
+//! What work on a model takes in memory, by its manifest alone: upper estimates, before anything is read. Mapped files take
+//! address space when the model is opened, and no memory.
+
+use loranpac::learner::CHUNK;
+use loranpac::memory::{product, sum, with_slack};
+use loranpac::{Editable, StreamSizes, lift};
+
+use crate::error::Error;
+use crate::lift::LiftRecord;
+use crate::manifest::Manifest;
+
+impl LiftRecord {
+    /// Bytes of P, which is made from its seed.
+    pub fn bytes(&self) -> usize {
+        let rows = lift::find(&self.name).map_or(0, |lift| lift.projection.count(self.dim, self.width));
+        product(&[4, rows, self.dim])
+    }
+
+    /// Bytes of prediction with a classifier of so many classes, but for the classifier: P, and samples that are lifted.
+    pub fn predict_bytes(&self, classes: usize) -> usize {
+        sum(&[self.bytes(), product(&[4, CHUNK, sum(&[self.width, self.dim, classes])])])
+    }
+}
+
+impl Manifest {
+    /// Bytes of reading the model: S and N (or the samples, and what others have left), and the classifier.
+    pub fn load_bytes(&self) -> usize {
+        let (rank, classes, dim) = (self.rank(), self.classes.len(), self.lift.dim);
+        let square = product(&[8, rank, rank]);
+        let rest = if self.is_infinite() {
+            let mass = if self.gone.is_some() { product(&[2, square]) } else { 0 };
+            sum(&[mass, product(&[rank, 8, dim]), product(&[3, 8, rank, classes])])
+        } else {
+            sum(&[product(&[2, square]), product(&[2, 8, rank, classes]), product(&[4, self.lift.width, classes])])
+        };
+        // Lists of classes and tasks, as texts and as values.
+        let lists = sum(&[product(&[2048, classes]), product(&[1024, self.tasks.len()])]);
+        sum(&[rest, lists])
+    }
+
+    /// Bytes at the worst moment of learning, and of forming the classifier; `new` tells of what is to be learned.
+    pub fn learn_bytes(&self, new: &StreamSizes) -> Result<usize, Error> {
+        let (rank, chunk, max_rank) = (self.rank(), self.config.chunk, self.config.max_rank);
+        let mut samples = rank.saturating_add(new.samples);
+        if self.gone.is_some() {
+            // Samples were dropped before, and more is kept of them than the rank tells.
+            samples = samples.max(with_slack(max_rank, chunk).saturating_add(1));
+        }
+        let sizes = StreamSizes {
+            samples,
+            largest_task: new.largest_task,
+            classes: self.classes.len().saturating_add(new.classes),
+        };
+        let learner = <dyn Editable>::new(self.lift.build(false)?, self.config)?;
+        // The directions that are on the disk are mapped.
+        let needed = learner.peak_bytes(&sizes).saturating_sub(product(&[4, self.lift.width, rank]));
+        Ok(sum(&[needed.max(self.load_bytes()), self.lift.bytes()]))
+    }
+
+    /// Bytes of taking samples back or moving them between classes, at most `samples` at a time, and of forming the
+    /// classifier anew.
+    pub fn edit_bytes(&self, samples: usize) -> Result<usize, Error> {
+        let (rank, width) = (self.rank(), self.lift.width);
+        let new = StreamSizes { samples: 0, largest_task: samples, classes: 1 };
+        // All of Q is rotated if a direction is removed.
+        let basis = product(&[4, width, rank]);
+        let batch = sum(&[product(&[3, 4, width, samples]), product(&[6, 8, rank, samples])]);
+        Ok(sum(&[self.learn_bytes(&new)?, basis, product(&[6, 8, rank, rank]), batch]))
+    }
+
+    /// Bytes of merging models into a new one.
+    pub fn merge_bytes(parts: &[Manifest]) -> Result<usize, Error> {
+        let [first, others @ ..] = parts else { return Ok(0) };
+        let new = StreamSizes {
+            samples: others.iter().map(Manifest::rank).fold(0, usize::saturating_add),
+            largest_task: parts.iter().map(Manifest::rank).fold(0, usize::max),
+            classes: others.iter().map(|other| other.classes.len()).sum(),
+        };
+        let loaded = parts.iter().map(Manifest::load_bytes).fold(0, usize::saturating_add);
+        // It is made beside the others, and nothing of it is mapped.
+        let basis = product(&[4, first.lift.width, first.rank()]);
+        Ok(sum(&[first.learn_bytes(&new)?, basis, loaded]))
+    }
+
+    /// Bytes of the spectrum.
+    pub fn spectrum_bytes(&self) -> usize {
+        let rank = self.rank();
+        sum(&[self.load_bytes(), product(&[4, 8, rank, rank]), self.lift.bytes()])
+    }
+
+    /// Bytes of the novelty of so many samples at a time.
+    pub fn novelty_bytes(&self, samples: usize) -> Result<usize, Error> {
+        let coordinates = product(&[4, 8, samples, self.rank()]);
+        Ok(sum(&[self.predict_bytes()?, self.spectrum_bytes(), coordinates]))
+    }
+
+    /// Bytes of prediction. A classifier that is not in a file is formed first.
+    pub fn predict_bytes(&self) -> Result<usize, Error> {
+        let (width, classes) = (self.lift.width, self.classes.len());
+        let scores = self.lift.predict_bytes(classes);
+        if self.weights.is_some() && !self.is_infinite() {
+            return Ok(sum(&[product(&[4, width, classes]), scores]));
+        }
+        let none = StreamSizes { samples: 0, largest_task: 0, classes: 0 };
+        let kernel = if self.is_infinite() { product(&[2, 8, CHUNK, self.rank()]) } else { 0 };
+        Ok(sum(&[self.learn_bytes(&none)?, product(&[4, width, classes]), scores, kernel]))
+    }
+}
