@@ -5,6 +5,11 @@ pub fn peak_memory() -> Option<u64> {
     kilobytes("/proc/self/status", "VmHWM:")
 }
 
+/// The memory that this process has resident now.
+pub fn resident_memory() -> Option<u64> {
+    kilobytes("/proc/self/status", "VmRSS:")
+}
+
 /// Memory that can be used without swapping.
 pub fn available_memory() -> Option<u64> {
     kilobytes("/proc/meminfo", "MemAvailable:")
