@@ -11,7 +11,7 @@ use crate::error::Error;
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// A file under a temporary name; dropped, it is gone.
-pub(crate) struct Beside {
+pub struct Beside {
     place: PathBuf,
     name: PathBuf,
     file: BufWriter<File>,

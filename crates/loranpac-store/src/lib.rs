@@ -21,6 +21,7 @@ mod precision;
 mod segment;
 pub mod temperature;
 
+pub use beside::Beside as AtomicFile;
 pub use digest::TaskDigest;
 pub use encoder::Encoder;
 pub use error::Error;
