@@ -14,8 +14,10 @@ use loranpac_eval::run::{Experiment, Run};
 use loranpac_eval::spec::Spec;
 use loranpac_eval::stream::{self, Scenario};
 
+use crate::model::shown;
 use crate::progress::Bar;
 use crate::run::write;
+use crate::say::say;
 use crate::table;
 
 /// Options of `demo`.
@@ -51,14 +53,14 @@ pub fn main(args: Args) -> Result<()> {
     let scenario = Scenario::Class { base: 0, increment: 1 };
     let order = stream::class_order(&data, args.seed);
     let tasks = stream::tasks(&data, scenario, &order)?;
-    println!(
+    say!(
         "{} handwritten digits, one class at a time, features lifted from {} to {}.\n\
          Accuracy in percent on {} test digits, over all classes seen so far:\n",
         data.train.len(),
         data.dim,
         args.width,
         data.test.len()
-    );
+    )?;
     let mut runs: Vec<Run> = Vec::new();
     for (name, _) in METHODS {
         let spec = Spec { width: args.width, scenario, seed: args.seed, ..Spec::new(name) };
@@ -85,13 +87,13 @@ pub fn main(args: Args) -> Result<()> {
             start.into_iter().chain(runs.iter().map(|run| table::number(run.tasks[t].accuracy_samples, 1))).collect()
         })
         .collect();
-    println!("{}", table::render(&header, &rows));
-    println!("{}", verdict(&runs, args.width));
-    println!(
+    say!("{}", table::render(&header, &rows))?;
+    say!("{}", verdict(&runs, args.width))?;
+    say!(
         "{} for all four methods. No sample was kept, nothing was tuned.",
         table::seconds(clock.elapsed().as_secs_f64())
-    );
-    println!("\nNext: loranpac run --data FEATURES.npz   (x_train, y_train, x_test, y_test; see loranpac run --help)");
+    )?;
+    say!("\nNext: loranpac run --data FEATURES.npz   (x_train, y_train, x_test, y_test; see loranpac run --help)")?;
     Ok(())
 }
 
@@ -117,8 +119,7 @@ fn files(folder: &Path) -> Result<()> {
     ] {
         write(&folder.join(name), &text)?;
     }
-    println!("{}: week1.csv, week2.csv, test.csv, new.csv", folder.display());
-    Ok(())
+    Ok(say!("{}: week1.csv, week2.csv, test.csv, new.csv", shown(folder))?)
 }
 
 /// What the numbers show, in words.

@@ -7,7 +7,8 @@ use loranpac::{Features, Label};
 use loranpac_eval::samples::Half;
 use loranpac_store::{Model, TaskDigest};
 
-use super::{Samples, find_label, new_label, on_threads, read_all, shown};
+use super::{Samples, find_label, named, new_label, on_threads, raw, read_all, shown};
+use crate::say::{changed, note, say};
 
 /// The most samples that are taken back at a time.
 const AT_ONCE: usize = 2048;
@@ -86,30 +87,34 @@ pub fn forget(args: ForgetArgs) -> Result<()> {
         let count = model.manifest().classes.iter().find(|class| class.label == label).map_or(0, |class| class.count);
         model.learner()?.forget(&label)?;
         finish(&mut model)?;
-        let model_name = shown(&args.model);
+        let (label, model_name) = (named(&label), shown(&args.model));
         let summary = model.learner()?.summary();
-        match summary.certificate.filter(|_| model.manifest().is_infinite()).map(|certificate| certificate.capped) {
-            Some(0) => println!(
+        let mut words = match summary
+            .certificate
+            .filter(|_| model.manifest().is_infinite())
+            .map(|certificate| certificate.capped)
+        {
+            Some(0) => format!(
                 "{label} is gone from {model_name}, with its {count} samples: the model is what it would be without them."
             ),
-            Some(_) => println!(
+            Some(_) => format!(
                 "{label} is gone from {model_name}, with those of its {count} samples that were kept. What others have left \
                  that the cap had removed before still shapes the feature statistics; learning anew leaves nothing."
             ),
-            None => println!(
+            None => format!(
                 "{label} is gone from {model_name}: no sample will be called that, and the sum of its {count} samples is deleted.\n\
              What remains: its samples still shape the feature statistics (the basis and the Gram matrix). If that is too much:\n\
              - loranpac unlearn {model_name} FILE takes samples back exactly (before the class is forgotten), if you still \
              have them;\n\
              - learning anew without them leaves nothing."
             ),
-        }
+        };
         if !model.history().is_empty() {
-            println!(
-                "An earlier version is kept, and still has the class: loranpac rollback {model_name} --drop deletes it."
+            words += &format!(
+                "\nAn earlier version is kept, and still has the class: loranpac rollback {model_name} --drop deletes it."
             );
         }
-        Ok(())
+        Ok(changed(say!("{words}"))?)
     })
 }
 
@@ -123,8 +128,7 @@ pub fn rename(args: RenameArgs) -> Result<()> {
     }
     model.learner()?.rename(&from, to.clone())?;
     model.commit()?;
-    println!("{from} is called {to} from now on");
-    Ok(())
+    Ok(changed(say!("{} is called {} from now on", named(&from), named(&to)))?)
 }
 
 pub fn relabel(args: RelabelArgs) -> Result<()> {
@@ -144,8 +148,7 @@ pub fn relabel(args: RelabelArgs) -> Result<()> {
             model.learner()?.relabel(x, from, to)?;
         }
         finish(&mut model)?;
-        println!("{} samples are {} from now on", x.len(), to[0]);
-        Ok(())
+        Ok(changed(say!("{} samples are {} from now on", x.len(), named(&to[0])))?)
     })
 }
 
@@ -160,13 +163,13 @@ pub fn unlearn(args: UnlearnArgs) -> Result<()> {
         }
         let mut digest = TaskDigest::default();
         digest.add(x, &own);
-        let name = shown(&args.file);
+        let name = raw(&args.file);
         if !model.strike(&digest.finish()) && model.manifest().tasks.iter().any(|task| task.name.starts_with(&name)) {
-            eprintln!("note: {name} was learned in other pieces; learn --skip will still leave those out");
+            note!("note: {name} was learned in other pieces; learn --skip will still leave those out");
         }
         finish(&mut model)?;
         let manifest = model.manifest();
-        println!(
+        let mut words = format!(
             "{} samples are taken back, to rounding; {} knows {} samples of {} classes",
             own.len(),
             shown(&args.model),
@@ -174,8 +177,8 @@ pub fn unlearn(args: UnlearnArgs) -> Result<()> {
             manifest.classes.len()
         );
         if manifest.keep > 0 {
-            println!("an earlier version still has them; loranpac rollback --drop removes it");
+            words += "\nan earlier version still has them; loranpac rollback --drop removes it";
         }
-        Ok(())
+        Ok(changed(say!("{words}"))?)
     })
 }

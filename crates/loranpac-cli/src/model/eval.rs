@@ -10,7 +10,8 @@ use loranpac_store::temperature::{UNCALIBRATED, fit, negative_log_likelihood, pr
 use loranpac_store::{Model, temperature};
 use serde_json::json;
 
-use super::{Classifier, ROWS, Samples, on_threads, print, shown};
+use super::{Classifier, ROWS, Samples, on_threads, print, raw, shown};
+use crate::say::changed;
 use crate::table;
 
 /// Bins of the calibration error.
@@ -113,7 +114,7 @@ fn eval(args: &Args) -> Result<()> {
     pairs.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
     let label = |class: usize| &classifier.labels[class];
     let value = json!({
-        "model": shown(&args.model), "samples": samples.len(), "accuracy": percent(right, samples.len()),
+        "model": raw(&args.model), "samples": samples.len(), "accuracy": percent(right, samples.len()),
         "mean_class_accuracy": mean, "top": args.top, "top_accuracy": percent(near, samples.len()),
         "unknown_labels": strange.iter().map(|(label, count)| json!({ "label": label, "samples": count })).collect::<Vec<_>>(),
         "calibrated": classifier.temperature.is_some(), "negative_log_likelihood": loss, "calibration_error": calibration,
@@ -148,7 +149,7 @@ fn eval(args: &Args) -> Result<()> {
     if !rows.is_empty() {
         words += &format!("\n{}", table::render(&["hardest classes", "%", "samples", "most often taken for"], &rows));
     }
-    print(args.json, &value, &words)
+    Ok(print(args.json, &value, &words)?)
 }
 
 /// Expected calibration error: how far confidence and accuracy differ, on average over bins of confidence.
@@ -176,7 +177,7 @@ pub fn calibrate(args: CalibrateArgs) -> Result<()> {
         model.calibrate(temperature, samples.len());
         model.commit()?;
         let value = json!({
-            "model": shown(&args.model), "version": model.manifest().version, "temperature": temperature,
+            "model": raw(&args.model), "version": model.manifest().version, "temperature": temperature,
             "samples": samples.len(), "unknown_samples": strange.values().sum::<usize>(),
             "negative_log_likelihood": errors[1].0, "calibration_error": errors[1].1,
         });
@@ -189,6 +190,6 @@ pub fn calibrate(args: CalibrateArgs) -> Result<()> {
             errors[1].1,
             errors[0].1
         );
-        print(args.json, &value, &words)
+        Ok(changed(print(args.json, &value, &words))?)
     })
 }

@@ -10,6 +10,7 @@ use loranpac_eval::spec::Width;
 use loranpac_store::{LiftRecord, Model, Settings};
 
 use super::{Samples, new_folder, shown};
+use crate::say::{changed, say};
 
 /// Options of `init`.
 #[derive(clap::Args)]
@@ -152,14 +153,10 @@ pub fn main(args: Args) -> Result<()> {
     let settings = Settings { lift, config, keep: args.keep, encoder: args.encoder };
     let model = Model::create(&folder, &settings)?;
     let lift = &model.manifest().lift;
-    match lift.is_infinite() {
-        false => println!("{}: {} features, lifted to {} by {}", shown(&folder), lift.dim, lift.width, lift.name),
-        true => println!(
-            "{}: {} features, infinite width; the model will keep the samples that it learns",
-            shown(&folder),
-            lift.dim
-        ),
-    }
-    println!("Next: loranpac learn {} FILE...", shown(&folder));
-    Ok(())
+    let (name, dim) = (shown(&folder), lift.dim);
+    let what = match lift.is_infinite() {
+        false => format!("lifted to {} by {}", lift.width, lift.name),
+        true => "infinite width; the model will keep the samples that it learns".to_owned(),
+    };
+    Ok(changed(say!("{name}: {dim} features, {what}\nNext: loranpac learn {name} FILE..."))?)
 }

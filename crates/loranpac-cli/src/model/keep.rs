@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use loranpac::memory::human_bytes;
+use loranpac_eval::text::escape;
 use loranpac_store::Model;
 use serde_json::json;
 
-use super::{on_threads, print, shown};
+use super::{on_threads, print, raw, shown};
+use crate::say::{changed, say};
 
 /// Options of `verify`.
 #[derive(clap::Args)]
@@ -55,16 +57,17 @@ pub fn verify(args: VerifyArgs) -> Result<()> {
         let found = Model::verify(&args.model)?;
         let damage: Vec<String> = found.damage.iter().map(|error| error.to_string()).collect();
         let value = json!({
-            "model": shown(&args.model), "whole": damage.is_empty(), "files": found.files, "bytes": found.bytes,
+            "model": raw(&args.model), "whole": damage.is_empty(), "files": found.files, "bytes": found.bytes,
             "damage": damage,
         });
-        let mut words = damage.iter().map(|line| format!("{line}\n")).collect::<String>();
+        let mut words = damage.iter().map(|line| format!("{}\n", escape(line))).collect::<String>();
         if damage.is_empty() {
             let size = human_bytes(found.bytes as usize);
             words = format!("{}: {} files, {size}, every byte as it was written\n", shown(&args.model), found.files);
         }
-        print(args.json, &value, &words)?;
-        if damage.is_empty() { Ok(()) } else { Err(Damage(damage.len()).into()) }
+        let printed = print(args.json, &value, &words);
+        // Damage decides the exit code, whoever reads the output.
+        if damage.is_empty() { Ok(printed?) } else { Err(Damage(damage.len()).into()) }
     })
 }
 
@@ -73,23 +76,24 @@ pub fn rollback(args: RollbackArgs) -> Result<()> {
         let mut model = Model::open_to_write(&args.model)?;
         let keep = args.keep.unwrap_or(model.manifest().keep);
         model.keep(keep);
-        if args.drop {
+        let name = shown(&args.model);
+        let said = if args.drop {
             model.drop_history()?;
-            println!("the earlier versions of {} are deleted", shown(&args.model));
+            say!("the earlier versions of {name} are deleted")
         } else {
             model.commit()?;
-            println!("{} keeps {keep} earlier versions from now on", shown(&args.model));
-        }
-        return Ok(());
+            say!("{name} keeps {keep} earlier versions from now on")
+        };
+        return Ok(changed(said)?);
     }
     let mut model = Model::open_to_roll_back(&args.model)?;
     let version = model.rollback(args.to)?;
     let manifest = model.manifest();
-    println!(
+    let said = say!(
         "{} is as it was at version {version}: {} samples of {} classes",
         shown(&args.model),
         manifest.samples,
         manifest.classes.len()
     );
-    Ok(())
+    Ok(changed(said)?)
 }

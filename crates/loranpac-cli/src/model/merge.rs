@@ -6,7 +6,8 @@ use anyhow::{Result, bail};
 use loranpac_store::{Manifest, Merged, Model, Part};
 use serde_json::json;
 
-use super::{new_folder, on_threads, parts as parts_of, print, shown, warn_small_classes};
+use super::{new_folder, on_threads, parts as parts_of, print, raw, shown, warn_small_classes};
+use crate::say::{changed, note};
 
 /// Options of `merge`.
 #[derive(clap::Args)]
@@ -49,17 +50,17 @@ fn merge(args: &Args) -> Result<()> {
     let manifests: Vec<Manifest> = models.iter().map(|model| model.manifest().clone()).collect();
     let mut parts = Vec::new();
     for ((model, manifest), path) in models.iter_mut().zip(&manifests).zip(&args.models) {
-        parts.push(Part { name: shown(path), learner: model.learner()?, manifest });
+        parts.push(Part { name: raw(path), learner: model.learner()?, manifest });
     }
     let Merged { mut learner, mut manifest, warnings } = loranpac_store::merge(parts, args.again)?;
-    warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    warnings.iter().for_each(|warning| note!("warning: {warning}"));
     if !args.defer {
         learner.prepare()?;
     }
     Model::store(&folder, &mut manifest, &mut *learner, false)?;
     let value = json!({
-        "model": shown(&folder), "samples": manifest.samples, "classes": manifest.classes.len(),
-        "basis_rank": manifest.rank(), "merged": args.models.iter().map(|path| shown(path)).collect::<Vec<_>>(),
+        "model": raw(&folder), "samples": manifest.samples, "classes": manifest.classes.len(),
+        "basis_rank": manifest.rank(), "merged": args.models.iter().map(|path| raw(path)).collect::<Vec<_>>(),
     });
     let text = format!(
         "{}: {} samples of {} classes from {} models, {} {}\n",
@@ -70,5 +71,5 @@ fn merge(args: &Args) -> Result<()> {
         manifest.rank(),
         parts_of(&manifest)
     );
-    print(args.json, &value, &text)
+    Ok(changed(print(args.json, &value, &text))?)
 }
