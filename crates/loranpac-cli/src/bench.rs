@@ -8,8 +8,11 @@ use loranpac_eval::pilot;
 use loranpac_eval::recipe::{self, RECIPES, Recipe, Scale};
 use loranpac_eval::run::SCHEMA;
 use loranpac_eval::sweep::{self, Record, Source, Store, Sweep};
+use loranpac_eval::text::escape;
 use serde_json::json;
 
+use crate::model::shown;
+use crate::say::{self, say};
 use crate::{command_line, table, threads};
 
 /// Options of `bench`.
@@ -89,18 +92,16 @@ pub fn main(args: Args) -> Result<()> {
         let runs: Vec<_> = records.iter().map(with_data).collect::<Result<_, _>>()?;
         let text = serde_json::to_string_pretty(&json!({ "schema": SCHEMA, "runs": runs }))? + "\n";
         if path.as_os_str() == "-" {
-            print!("{text}");
-            return Ok(());
+            return Ok(say::json(&text)?);
         }
         sweep::write_atomically(path, text.as_bytes())?;
     }
     if !args.quiet {
         for filled in report.tables() {
-            println!("{}\n\n{}", filled.title, table::filled(filled));
+            say!("{}\n\n{}", escape(&filled.title), table::filled(filled))?;
         }
     }
-    println!("{} runs, report: {}", records.len(), folder.join("report.html").display());
-    Ok(())
+    Ok(say!("{} runs, report: {}", records.len(), shown(&folder.join("report.html")))?)
 }
 
 /// A run as `loranpac run --json` writes it, with the data that it was made on.
@@ -116,8 +117,7 @@ fn list() -> Result<()> {
         let recipe = Recipe::parse(name, text)?;
         rows.push(vec![name.to_string(), recipe.paper.unwrap_or_default(), recipe.title]);
     }
-    print!("{}", table::plain(&["recipe", "in the paper", "what"], &rows));
-    Ok(())
+    Ok(say::lines(&table::plain(&["recipe", "in the paper", "what"], &rows))?)
 }
 
 /// The recipe, and what to say about it.

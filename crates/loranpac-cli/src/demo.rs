@@ -15,9 +15,10 @@ use loranpac_eval::run::{Experiment, Run};
 use loranpac_eval::spec::Spec;
 use loranpac_eval::stream::{self, Scenario};
 
-use crate::model::on_threads;
+use crate::model::{on_threads, shown};
 use crate::progress::Bar;
 use crate::run::write;
+use crate::say::say;
 use crate::table;
 
 /// Options of `demo`.
@@ -59,14 +60,14 @@ fn show(args: &Args) -> Result<()> {
     let sizes = stream::sizes(&data, tasks.iter());
     Maps::new(true, None).check(&mut specs.clone().map(|spec| (spec, data.dim)), &sizes, None)?;
     let lift = lift::build("relu-random", LiftSpec::new(data.dim, args.width))?;
-    println!(
+    say!(
         "{} handwritten digits, one class at a time, features lifted from {} to {}.\n\
          Accuracy in percent on {} test digits, over all classes seen so far:\n",
         data.train.len(),
         data.dim,
         args.width,
         data.test.len()
-    );
+    )?;
     let mut runs: Vec<Run> = Vec::new();
     for (spec, (name, _)) in specs.iter().zip(METHODS) {
         let experiment = Experiment {
@@ -92,13 +93,13 @@ fn show(args: &Args) -> Result<()> {
             start.into_iter().chain(runs.iter().map(|run| table::number(run.tasks[t].accuracy_samples, 1))).collect()
         })
         .collect();
-    println!("{}", table::render(&header, &rows));
-    println!("{}", verdict(&runs, args.width));
-    println!(
+    say!("{}", table::render(&header, &rows))?;
+    say!("{}", verdict(&runs, args.width))?;
+    say!(
         "{} for all four methods. No sample was kept, nothing was tuned.",
         table::seconds(clock.elapsed().as_secs_f64())
-    );
-    println!("\nNext: loranpac run --data FEATURES.npz   (x_train, y_train, x_test, y_test; see loranpac run --help)");
+    )?;
+    say!("\nNext: loranpac run --data FEATURES.npz   (x_train, y_train, x_test, y_test; see loranpac run --help)")?;
     Ok(())
 }
 
@@ -124,8 +125,7 @@ fn files(folder: &Path) -> Result<()> {
     ] {
         write(&folder.join(name), &text)?;
     }
-    println!("{}: week1.csv, week2.csv, test.csv, new.csv", folder.display());
-    Ok(())
+    Ok(say!("{}: week1.csv, week2.csv, test.csv, new.csv", shown(folder))?)
 }
 
 /// What the numbers show, in words.

@@ -3,18 +3,23 @@
 
 mod bench;
 mod demo;
+mod file;
 mod model;
 mod progress;
 mod run;
+mod say;
 mod stability;
 mod sweep;
 mod table;
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::sync::OnceLock;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use loranpac_eval::spec::quote;
+
+use say::{Unwritten, note};
 
 /// Teach a frozen encoder new classes for ever, on a CPU, in closed form.
 ///
@@ -26,7 +31,8 @@ use loranpac_eval::spec::quote;
     version,
     max_term_width = 110,
     after_help = "Start with:  loranpac demo\n\n\
-        Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 a damaged model, 130 interrupted"
+        Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 a damaged model,\n\
+        4 output or disk full, 5 a model or file of a newer format, 130 interrupted"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -91,12 +97,16 @@ fn command_line() -> &'static str {
     COMMAND.get().map_or("", String::as_str)
 }
 
-/// Runs a command line, the program's name first; gives the exit code. Wrong usage ends the process.
+/// Runs a command line, the program's name first; gives the exit code.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let typed = arguments.iter().skip(1).map(|word| quote(&word.to_string_lossy())).collect::<Vec<_>>().join(" ");
     COMMAND.get_or_init(|| typed);
-    let result = match Cli::parse_from(arguments).command {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(usage) => return explain(&usage),
+    };
+    let result = match cli.command {
         Command::Demo(args) => demo::main(args),
         Command::Run(args) => run::main(*args),
         Command::Bench(args) => bench::main(args),
@@ -115,18 +125,38 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Verify(args) => model::keep::verify(args),
         Command::Rollback(args) => model::keep::rollback(args),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "loranpac", &mut std::io::stdout());
-            Ok(())
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "loranpac", &mut text);
+            say::bytes(&text).map_err(anyhow::Error::from)
         }
         Command::Man { folder } => man(folder),
     };
-    match result {
-        Ok(()) => 0,
-        Err(error) => {
-            eprintln!("error: {}", words(&error));
-            exit_code(&error)
-        }
+    report(result)
+}
+
+/// Prints help where it was asked for, else what is wrong with the usage; gives the exit code.
+fn explain(usage: &clap::Error) -> u8 {
+    if usage.use_stderr() {
+        usage.render().to_string().trim_end().lines().for_each(|line| note!("{line}"));
+        return 2;
     }
+    let printed = usage.print().and_then(|()| std::io::stdout().flush());
+    report(printed.map_err(|error| Unwritten::new(error).into()))
+}
+
+/// Prints what went wrong; gives the exit code.
+fn report(result: anyhow::Result<()>) -> u8 {
+    let Err(error) = result else { return 0 };
+    let code = exit_code(&error);
+    let text = format!("error: {}", words(&error));
+    let is_recipe = |e: &loranpac_eval::Error| matches!(e, loranpac_eval::Error::Recipe { .. });
+    if error.chain().any(|cause| cause.downcast_ref().is_some_and(is_recipe)) {
+        // The parser shows the place in lines of its own.
+        text.trim_end().lines().for_each(|line| note!("{line}"));
+    } else if code != 0 {
+        note!("{text}");
+    }
+    code
 }
 
 /// The error with its causes, each said once.
@@ -138,12 +168,22 @@ fn words(error: &anyhow::Error) -> String {
         .fold(error.to_string(), |text, cause| if text.contains(&cause) { text } else { format!("{text}: {cause}") })
 }
 
-/// 3 for a damaged model, 1 for everything else.
+/// The codes that `--help` lists. A reader that has closed the pipe has seen enough: 0.
 fn exit_code(error: &anyhow::Error) -> u8 {
     use loranpac_store::Error;
-    let damaged = |e: &Error| matches!(e, Error::Damaged { .. } | Error::Digest { .. });
-    let store = error.chain().any(|cause| cause.downcast_ref::<Error>().is_some_and(damaged));
-    if store || error.downcast_ref::<model::keep::Damage>().is_some() { 3 } else { 1 }
+    use model::keep::Unsound;
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    let store = |wanted: fn(&Error) -> bool| error.chain().any(|cause| cause.downcast_ref().is_some_and(wanted));
+    let verified = |wanted: fn(&Unsound) -> bool| error.downcast_ref().is_some_and(wanted);
+    let full = |e: &std::io::Error| matches!(e.kind(), StorageFull | QuotaExceeded);
+    match error.downcast_ref::<Unwritten>() {
+        Some(unwritten) if unwritten.is_closed() => 0,
+        Some(_) => 4,
+        None if store(Error::is_damage) || verified(|e| matches!(e, Unsound::Damaged(_))) => 3,
+        None if store(|e| matches!(e, Error::Version { .. })) || verified(|e| matches!(e, Unsound::Newer(_))) => 5,
+        None if error.chain().any(|cause| cause.downcast_ref().is_some_and(full)) => 4,
+        None => 1,
+    }
 }
 
 /// The manual, from the same source as the help.
@@ -153,16 +193,28 @@ fn man(folder: Option<std::path::PathBuf>) -> anyhow::Result<()> {
             std::fs::create_dir_all(&folder)?;
             clap_mangen::generate_to(Cli::command(), folder)?;
         }
-        None => clap_mangen::Man::new(Cli::command()).render(&mut std::io::stdout())?,
+        None => {
+            let mut text = Vec::new();
+            clap_mangen::Man::new(Cli::command()).render(&mut text)?;
+            say::bytes(&text)?;
+        }
     }
     Ok(())
 }
 
+/// More threads than this help nobody, and each takes memory.
+const MOST_THREADS: usize = 64;
+
 /// The number of threads that was asked for, or all cores.
 fn threads(asked: Option<usize>) -> anyhow::Result<usize> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let most = MOST_THREADS.max(4 * cores);
     match asked {
         Some(0) => anyhow::bail!("--threads 0 is not possible: at least one thread is needed"),
+        Some(threads) if threads > most => {
+            anyhow::bail!("--threads {threads} is too many for the {cores} cores of this machine: at most {most}")
+        }
         Some(threads) => Ok(threads),
-        None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
+        None => Ok(cores),
     }
 }

@@ -5,6 +5,9 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use loranpac_eval::run::Progress;
 use loranpac_eval::sweep::Event;
+use loranpac_eval::text::escape;
+
+use crate::say::note;
 
 /// Ticks of the bar: fine enough for a smooth ETA.
 const TICKS: u64 = 10_000;
@@ -22,7 +25,7 @@ impl Bar {
         if let Ok(style) = style {
             bar.set_style(style);
         }
-        bar.set_prefix(name.to_owned());
+        bar.set_prefix(escape(name).into_owned());
         bar.enable_steady_tick(Duration::from_millis(250));
         Bar(bar)
     }
@@ -54,7 +57,7 @@ impl Count {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        bar.set_prefix(name.to_owned());
+        bar.set_prefix(escape(name).into_owned());
         bar.enable_steady_tick(Duration::from_millis(250));
         Count(bar)
     }
@@ -99,9 +102,9 @@ impl SweepBar {
             return;
         }
         if self.bar.is_hidden() {
-            eprintln!("{line}");
+            note!("{line}");
         } else {
-            self.bar.println(line);
+            self.bar.println(escape(line));
         }
     }
 
@@ -109,7 +112,8 @@ impl SweepBar {
         match event {
             Event::Start { number, data, spec } => {
                 let runs = self.runs;
-                self.bar.set_message(format!("run {number}/{runs}: {} on {}", spec.method, data.title()));
+                let title = escape(data.title());
+                self.bar.set_message(format!("run {number}/{runs}: {} on {title}", spec.method));
             }
             Event::Task { share, .. } => self.bar.set_position((share * TICKS as f64) as u64),
             Event::Done { before: true, .. } => {}

@@ -1,6 +1,5 @@
 //! `loranpac run`: a continual-learning experiment on a feature file.
 
-use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -18,9 +17,12 @@ use loranpac_eval::run::{Experiment, Run, SCHEMA};
 use loranpac_eval::spec::{DEFAULT_MAX_RANK, Order, Spec, When, Width};
 use loranpac_eval::stream::{self, Scenario};
 use loranpac_eval::sweep::Source;
+use loranpac_eval::system;
+use loranpac_eval::text::{escape, escape_markdown};
 use serde_json::json;
 
 use crate::progress::Bar;
+use crate::say::{self, note};
 use crate::{command_line, stability, table, threads};
 
 /// Options of `run`.
@@ -56,7 +58,7 @@ pub struct Args {
     /// Keep at most R directions, the paper's r_max [default: 10000]
     #[arg(long, value_name = "R", help_heading = "Method")]
     max_rank: Option<usize>,
-    /// Memory that the model may use, e.g. 2G: chooses --max-rank
+    /// Memory that the process may use, e.g. 2G, the data and the program included: chooses --max-rank
     #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Method")]
     memory: Option<usize>,
     /// When to cut the spectrum: when the classifier is formed, or after every task as in the paper's Algorithm 4
@@ -161,13 +163,13 @@ pub fn main(args: Args) -> Result<()> {
     }
     let runs = pool.install(|| run_all(&args, threads))?;
     if args.to_stdout() {
-        std::io::stdout().write_all(to_json(&runs)?.as_bytes())?;
+        say::json(&to_json(&runs)?)?;
     } else if !args.quiet {
-        print!("{}", tables(&runs));
+        say::lines(&tables(&runs))?;
     }
     if !args.quiet {
         for (method, verdict) in report::verdicts(&runs) {
-            verdict.warnings.iter().for_each(|warning| eprintln!("warning: {method}: {warning}"));
+            verdict.warnings.iter().for_each(|warning| note!("warning: {method}: {warning}"));
         }
     }
     Ok(())
@@ -224,8 +226,8 @@ fn markdown(runs: &[Run]) -> String {
     let table = report::markdown(runs);
     let mut text = format!(
         "# {}\n\n    loranpac {}\n\n{table}\n![Accuracy over tasks](accuracy.svg)\n",
-        title(runs),
-        command_line()
+        escape_markdown(&title(runs)),
+        escape(command_line())
     );
     let verdicts = report::verdicts(runs);
     if !verdicts.is_empty() {
@@ -319,7 +321,13 @@ fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
         let spec = Spec { method: method.name.to_owned(), ..common.clone() }.normalised()?;
         plan.push((spec, data_of(method).dim));
     }
-    maps.check(&mut plan, &sizes, args.memory)?;
+    let left = args.memory.map(left_for_model).transpose()?;
+    let checked = maps.check(&mut plan, &sizes, left);
+    match args.memory.zip(left) {
+        Some((budget, left)) => checked
+            .with_context(|| format!("--memory {} leaves {} to the model", human_bytes(budget), human_bytes(left)))?,
+        None => checked?,
+    }
     let mut runs = Vec::new();
     args.save(&runs)?; // An unwritable path shows now, not after hours.
     for (seed, order, tasks) in &streams {
@@ -338,6 +346,23 @@ fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
         }
     }
     Ok(runs)
+}
+
+/// One part in so many of a budget goes to the allocator's gaps and to threads: measured, the process holds up to a fifth
+/// more than the arrays that are counted.
+const OVERHEAD: usize = 4;
+
+/// What a budget for the whole process leaves to a model: all but that part and what the program and the data hold.
+fn left_for_model(budget: usize) -> Result<usize> {
+    let held = system::resident_memory().map_or(0, |bytes| bytes as usize);
+    match (budget - budget / OVERHEAD).checked_sub(held) {
+        Some(left) if left > 0 => Ok(left),
+        _ => bail!(
+            "--memory {} is too little: the program and the data hold {} before anything is learned",
+            human_bytes(budget),
+            human_bytes(held)
+        ),
+    }
 }
 
 /// The methods by name; `all` is all of them.
@@ -366,7 +391,7 @@ fn with_width(methods: Vec<&'static Method>, args: &Args) -> Result<Vec<&'static
     }
     if !unfit.is_empty() && !args.quiet {
         let names: Vec<&str> = unfit.iter().map(|method| method.name).collect();
-        eprintln!("note: left out, because they have no infinite width: {}", names.join(", "));
+        note!("note: left out, because they have no infinite width: {}", names.join(", "));
     }
     Ok(fit)
 }
@@ -385,7 +410,7 @@ pub(crate) fn with_data_for<'a>(
             bail!("{name} needs the features of several layers: arrays x_train_layer* and x_test_layer* in the file");
         }
         if !args.quiet {
-            eprintln!("note: {name} is left out, because the file has no arrays x_train_layer*");
+            note!("note: {name} is left out, because the file has no arrays x_train_layer*");
         }
     }
     Ok(fit)
@@ -470,7 +495,7 @@ fn tables(runs: &[Run]) -> String {
         let d = &run.dataset;
         text.push_str(&format!(
             "\n{}: {} training and {} test samples, {} features, {} classes in {} tasks\n",
-            d.name,
+            escape(&d.name),
             d.train,
             d.test,
             d.dim,

@@ -1,16 +1,16 @@
 //! `loranpac run --stability`: how much the final accuracy depends on each setting, on the user's own features.
 
-use std::io::Write;
-
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use loranpac_eval::plan::Maps;
 use loranpac_eval::run::SCHEMA;
 use loranpac_eval::spec::Spec;
 use loranpac_eval::stability::{self, COLUMNS};
 use loranpac_eval::sweep::{self as sweeps, Store, Sweep};
+use loranpac_eval::text::{escape, escape_markdown};
 use serde_json::json;
 
 use crate::run::{Args, orders, specify, with_data_for, write};
+use crate::say::{self, say};
 use crate::{command_line, table};
 
 pub fn main(args: &Args, threads: usize) -> Result<()> {
@@ -52,24 +52,25 @@ pub fn main(args: &Args, threads: usize) -> Result<()> {
     };
     if let Some(folder) = &args.report {
         let page = format!(
-            "# {title}\n\n    loranpac {}\n\n{}\n![Final accuracy over each setting](stability.svg)\n{}",
-            command_line(),
+            "# {}\n\n    loranpac {}\n\n{}\n![Final accuracy over each setting](stability.svg)\n{}",
+            escape_markdown(&title),
+            escape(command_line()),
             stability::markdown(&all),
-            notes.iter().map(|note| format!("\n- {note}\n")).collect::<String>()
+            notes.iter().map(|note| format!("\n- {}\n", escape_markdown(note))).collect::<String>()
         );
         write(&folder.join("stability.json"), &text()?)?;
         write(&folder.join("stability.md"), &page)?;
         write(&folder.join("stability.svg"), &stability::svg(&title, &all))?;
     }
     if args.to_stdout() {
-        return std::io::stdout().write_all(text()?.as_bytes()).context("cannot write to standard output");
+        return Ok(say::json(&text()?)?);
     }
     if let Some(path) = &args.json {
         sweeps::write_atomically(path, text()?.as_bytes())?;
     }
     if !args.quiet {
-        print!("{}", table::layout(&COLUMNS, &stability::rows(&all), 3));
-        println!("\n{title}; spread: highest minus lowest, in points");
+        let table = table::layout(&COLUMNS, &stability::rows(&all), 3);
+        say!("{table}\n{}; spread: highest minus lowest, in points", escape(&title))?;
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use loranpac_eval::Error;
 use loranpac_eval::sweep::{Event, Record, Sweep};
 
 use crate::progress::SweepBar;
+use crate::say::note;
 
 /// What a shell expects of a program that Ctrl-C has ended.
 const INTERRUPTED: i32 = 130;
@@ -31,9 +32,9 @@ pub fn run(sweep: &Sweep<'_>, quiet: bool, notes: &mut Vec<String>, place: Optio
             drop(bar);
             match place.map(Path::display) {
                 Some(place) => {
-                    eprintln!("interrupted; finished runs are in {place}, the same command goes on from there");
+                    note!("interrupted; finished runs are in {place}, the same command goes on from there");
                 }
-                None => eprintln!("interrupted; with --report DIR finished runs are kept, and the next call goes on"),
+                None => note!("interrupted; with --report DIR finished runs are kept, and the next call goes on"),
             }
             std::process::exit(INTERRUPTED);
         }
@@ -49,7 +50,9 @@ fn on_interrupt() -> Result<Arc<AtomicBool>> {
         if flag.swap(true, Ordering::Relaxed) {
             std::process::exit(INTERRUPTED);
         }
-        eprintln!("\nstopping after this task; Ctrl-C again stops at once");
+        // Below the bar.
+        note!("");
+        note!("stopping after this task; Ctrl-C again stops at once");
     })
     .context("cannot watch for Ctrl-C")?;
     Ok(stop)

@@ -1,5 +1,6 @@
 //! Plain text tables: the first column to the left, numbers to the right.
 
+use loranpac_eval::text::escape;
 use loranpac_eval::view::{Cell, Filled};
 
 /// Lays out a header and rows of numbers.
@@ -24,8 +25,11 @@ pub fn filled(table: &Filled) -> String {
 
 /// Lays out a header and rows: the first `words` columns stand to the left, the others to the right.
 pub fn layout(header: &[&str], rows: &[Vec<String>], words: usize) -> String {
-    let cells = std::iter::once(header.iter().map(|h| h.to_string()).collect::<Vec<_>>()).chain(rows.iter().cloned());
-    let cells: Vec<Vec<String>> = cells.collect();
+    // Text of others in a cell stays in its cell.
+    let clean = |cell: &str| escape(cell).into_owned();
+    let rows = rows.iter().map(|row| row.iter().map(|cell| clean(cell)).collect());
+    let cells: Vec<Vec<String>> =
+        std::iter::once(header.iter().map(|head| clean(head)).collect()).chain(rows).collect();
     let width = |column: usize| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..header.len()).map(width).collect();
     let mut text = String::new();

@@ -178,6 +178,20 @@ fn quiet_prints_nothing_and_threads_do_not_change_the_stream() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_memory_budget_covers_the_process() {
+    let run = |budget: &str| {
+        let arguments =
+            ["run", "--data", "digits", "--width", "4000", "--inc", "5", "--json", "-", "-q", "--memory", budget];
+        json(&arguments)["runs"][0].clone()
+    };
+    let (free, capped) = (run("1G"), run("90M"));
+    let peak = |run: &serde_json::Value| run["peak_rss_bytes"].as_u64().unwrap();
+    assert!(peak(&capped) <= 90 << 20, "{}", peak(&capped));
+    assert!(peak(&free) > 90 << 20, "the budget has something to do");
+}
+
+#[test]
 fn a_memory_budget_caps_the_basis_and_an_impossible_one_is_refused() {
     let folder = data();
     let path = folder.path().to_str().unwrap();
@@ -189,7 +203,11 @@ fn a_memory_budget_caps_the_basis_and_an_impossible_one_is_refused() {
     }
     refused(
         &[&base[..], &["--width", "400", "--memory", "1K"]].concat(),
-        &["needs about", "1 KiB", "reduce the width"],
+        &["--memory 1 KiB is too little", "the program and the data hold"],
+    );
+    refused(
+        &[&base[..], &["--width", "100000", "--memory", "50M"]].concat(),
+        &["--memory 50 MiB leaves", "needs about", "reduce the width"],
     );
     refused(&[&base[..], &["--width", "100000000000"]].concat(), &["needs about", "available"]);
 }

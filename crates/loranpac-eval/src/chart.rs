@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use crate::text::escape_lines;
 use crate::view::{Line, Log, Panel};
 
 /// Style of charts, for a page or for an SVG file of its own. The colours of lines can be told apart by colour-blind
@@ -30,7 +31,8 @@ pub fn standalone(svg: &str) -> String {
 
 /// Text inside SVG or HTML.
 pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    // Most control characters are not allowed in XML, and none is meant.
+    escape_lines(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 /// A number in as few characters as tell it.

@@ -247,6 +247,12 @@ pub enum LineProblem {
     /// Not text.
     #[error("is not text in UTF-8")]
     NotText,
+    /// Longer than any sample; the rest of it was not read.
+    #[error("is longer than {} MiB; one sample per line is expected", limit >> 20)]
+    TooLong {
+        /// The most bytes that are read.
+        limit: usize,
+    },
     /// Not an object, or not as the first one was.
     #[error("{0}")]
     Json(String),

@@ -23,6 +23,7 @@ pub mod stability;
 pub mod stream;
 pub mod sweep;
 pub mod system;
+pub mod text;
 pub mod view;
 
 pub use dataset::Dataset;

@@ -12,6 +12,7 @@ use crate::metrics::with_spread;
 use crate::recipe::{Many, Recipe};
 use crate::spec::When;
 use crate::sweep::{Record, write_atomically};
+use crate::text::{self, escape_markdown};
 use crate::view::{Axis, Cell, Figure, Filled, Log, Metric, Panel, join};
 
 const CSS: &str = include_str!("page.css");
@@ -73,39 +74,44 @@ impl<'a> Report<'a> {
 
     fn markdown(&self) -> String {
         let Recipe { title, paper, about, .. } = self.recipe;
-        let mut text = format!("# {title}\n\n");
+        let mut text = format!("# {}\n\n", escape_markdown(title));
+        // A recipe's description may have several lines, which are one paragraph.
+        let about = escape_markdown(&about.replace('\n', " "));
         if let Some(paper) = paper {
-            let _ = writeln!(text, "The paper's {paper}. {about}\n");
+            let _ = writeln!(text, "The paper's {}. {about}\n", escape_markdown(paper));
         }
         if paper.is_none() && !about.is_empty() {
             let _ = writeln!(text, "{about}\n");
         }
-        let _ = writeln!(text, "    {}\n", self.command);
+        let _ = writeln!(text, "    {}\n", text::escape(self.command));
         for note in self.notes {
-            let _ = writeln!(text, "- {note}");
+            let _ = writeln!(text, "- {}", escape_markdown(note));
         }
         for table in &self.tables {
-            let _ = writeln!(text, "\n## {}\n", table.title);
-            let _ = writeln!(text, "| {} | {} |", table.row_names.join(" | "), table.columns.join(" | "));
+            let _ = writeln!(text, "\n## {}\n", escape_markdown(&table.title));
+            let heads = table.row_names.iter().chain(&table.columns).map(|head| escape_markdown(head));
+            let _ = writeln!(text, "| {} |", heads.collect::<Vec<_>>().join(" | "));
             let _ = writeln!(text, "|{}", "---|".repeat(table.row_names.len() + table.columns.len()));
             for (labels, cells) in &table.rows {
                 let cell =
                     |cell: &Option<Cell>| cell.as_ref().map_or(String::new(), |c| c.beside_the_paper(table.value));
-                let cells = labels.iter().cloned().chain(cells.iter().map(cell)).map(|cell| cell.replace('|', "\\|"));
+                let cells = labels.iter().cloned().chain(cells.iter().map(cell)).map(|cell| escape_markdown(&cell));
                 let _ = writeln!(text, "| {} |", cells.collect::<Vec<_>>().join(" | "));
             }
         }
         for (n, (title, panels)) in self.figures.iter().enumerate() {
+            let title = escape_markdown(title);
             let _ = writeln!(text, "\n## {title}\n");
             for (m, panel) in panels.iter().enumerate() {
-                let name = panel_title(panel);
+                let name = escape_markdown(panel_title(panel));
                 let _ = writeln!(text, "![{title}: {name}](figure-{}-{}.svg)", n + 1, m + 1);
             }
         }
         let _ =
             writeln!(text, "\n## All runs\n\n| {} |\n|{}", RUN_COLUMNS.join(" | "), "---|".repeat(RUN_COLUMNS.len()));
         for record in self.records {
-            let _ = writeln!(text, "| {} |", self.run_row(record).join(" | "));
+            let cells = self.run_row(record).iter().map(|cell| escape_markdown(cell)).collect::<Vec<_>>();
+            let _ = writeln!(text, "| {} |", cells.join(" | "));
         }
         text
     }
@@ -361,7 +367,8 @@ fn html_table(table: &Filled) -> String {
 
 /// One line per cell: labels, column, ours, the paper's, the difference.
 fn csv(table: &Filled) -> String {
-    let mut text = format!("{},column,mean,spread,runs,paper,paper spread,difference\n", table.row_names.join(","));
+    let names = table.row_names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(",");
+    let mut text = format!("{names},column,mean,spread,runs,paper,paper spread,difference\n");
     let number = |value: Option<f64>| value.map_or(String::new(), |v| v.to_string());
     for (labels, cells) in &table.rows {
         for (column, cell) in table.columns.iter().zip(cells) {
@@ -377,5 +384,5 @@ fn csv(table: &Filled) -> String {
 
 /// A cell of a CSV file.
 fn quoted(cell: &str) -> String {
-    if cell.contains([',', '"', '\n']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
+    if cell.contains([',', '"', '\n', '\r']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
 }

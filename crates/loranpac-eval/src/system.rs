@@ -12,6 +12,11 @@ pub fn peak_memory() -> Option<u64> {
     kilobytes("/proc/self/status", "VmHWM:")
 }
 
+/// The memory that this process has resident now.
+pub fn resident_memory() -> Option<u64> {
+    kilobytes("/proc/self/status", "VmRSS:")
+}
+
 /// Memory that can be used without swapping: what the machine has left, and what the limits of this process leave of it.
 pub fn available_memory() -> Option<u64> {
     [kilobytes("/proc/meminfo", "MemAvailable:"), address_space(), control_group()].into_iter().flatten().min()

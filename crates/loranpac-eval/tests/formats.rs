@@ -70,6 +70,25 @@ fn strings_are_read() {
 }
 
 #[test]
+fn strings_that_differ_stay_different() {
+    // Text behind a NUL belongs to the string; NULs at the end are padding.
+    let text: Vec<u8> = "a\0ba\0ca\0\0".chars().flat_map(|c| (c as u32).to_le_bytes()).collect();
+    let expected = ["a\0b", "a\0c", "a"].map(str::to_owned).to_vec();
+    check(&npy("<U3", false, "(3,)", &text), &[3], Elements::Text(expected.clone()));
+    check(&npy("|S3", false, "(3,)", b"a\0ba\0ca\0\0"), &[3], Elements::Text(expected));
+}
+
+#[test]
+fn strings_that_are_no_text_are_refused_with_the_row() {
+    let row_1 = |p: &ArrayProblem| matches!(p, ArrayProblem::Label { row: 1, .. });
+    check_bad(&npy("|S2", false, "(2,)", b"ab\xffx"), row_1);
+    for point in [0xd800u32, 0x11_0000, u32::MAX] {
+        let text: Vec<u8> = ['a' as u32, point].iter().flat_map(|c| c.to_be_bytes()).collect();
+        check_bad(&npy(">U1", false, "(2,)", &text), row_1);
+    }
+}
+
+#[test]
 fn fortran_order_is_turned() {
     let data = floats(&[1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
     check(&npy("<f4", true, "(2, 3)", &data), &[2, 3], Elements::Float(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));

@@ -2,7 +2,7 @@
 
 mod files;
 
-use std::io::Cursor;
+use std::io::{Cursor, Read};
 use std::path::Path;
 
 use files::{WORDS, X, Y, all, csv, floats, npy, npz, tensors, x_npy, x_y_tensors, y_npy, y_texts};
@@ -140,7 +140,7 @@ fn the_first_line_of_a_table_is_a_header_if_it_is_not_numbers() {
         ("0,label\n1,cat\n", label("last")),
         ("0,last\n1,cat\n", label("last")),
         ("0,1,2,z\n1,1,1,cat\n", label("last")),
-        ("\u{feff}a , y\r\n\r\n 1 , cat \r\n", plain.clone()),
+        ("\u{feff}a , y\r\n\r\n 1 ,cat\r\n", plain.clone()),
         ("\"a\";\"y\"\n1;\"cat\"\n", plain.clone()),
     ] {
         let batch = read(text, &options);
@@ -304,4 +304,63 @@ fn a_format_that_is_not_known_is_told_with_those_that_are() {
     assert!(Reader::open(&path, &options).err().unwrap().to_string().contains("\"hdf5\""));
     let missing = Reader::open(&folder.path().join("none.csv"), &Options::default());
     assert!(matches!(missing.err().unwrap(), Error::Read { .. }));
+}
+
+#[test]
+fn table_labels_are_what_the_file_says() {
+    let text = "a,y\n1,7\n1,007\n1,+7\n1, 7\n1,-0\n1,-7\n1,cat\n1, cat\n1,cat \n1,\"a\nb\"\n";
+    let text_label = |text: &str| Label::Text(text.to_owned());
+    let expected = [
+        Label::Integer(7),
+        text_label("007"),
+        text_label("+7"),
+        text_label(" 7"),
+        text_label("-0"),
+        Label::Integer(-7),
+        text_label("cat"),
+        text_label(" cat"),
+        text_label("cat "),
+        text_label("a\nb"),
+    ];
+    let batch = read(text.as_bytes(), Format::Csv, &Options::default()).unwrap();
+    assert_eq!(batch.labels.unwrap(), expected);
+}
+
+#[test]
+fn string_arrays_that_are_no_text_are_refused_with_the_row_of_the_whole_file() {
+    let y = npy("|S1", false, "(5,)", b"abcd\xff");
+    let bytes = npz(&[("x", x_npy()), ("y", y)], true);
+    let mut reader = open(&bytes, Format::Npz, &Options::default()).unwrap();
+    let error = drain(&mut reader, 2).unwrap_err().to_string();
+    assert!(error.contains("array y: row 4") && error.contains("UTF-8"), "{error}");
+}
+
+/// Counts the bytes that are taken from it.
+struct Counted<R>(R, std::sync::Arc<std::sync::atomic::AtomicUsize>);
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let got = self.0.read(buffer)?;
+        self.1.fetch_add(got, std::sync::atomic::Ordering::Relaxed);
+        Ok(got)
+    }
+}
+
+#[test]
+fn a_line_without_an_end_is_refused_before_it_fills_the_memory() {
+    const LIMIT: usize = 64 << 20;
+    let check = |start: &str, repeated: u8, format: Format, line: &str| {
+        let endless = Cursor::new(start.as_bytes().to_vec()).chain(std::io::repeat(repeated));
+        let taken = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let source = Counted(endless, taken.clone());
+        let reader = Reader::from_stream(Path::new("endless"), source, format, &Options::default());
+        let error = reader.and_then(|mut reader| drain(&mut reader, 1)).unwrap_err().to_string();
+        assert!(error.contains(line) && error.contains("longer than 64 MiB"), "{error}");
+        let taken = taken.load(std::sync::atomic::Ordering::Relaxed);
+        assert!(taken < LIMIT + (1 << 20), "{taken}");
+    };
+    check("{\"x\":[1],\"y\":2}\n{\"x\":[", b' ', Format::Jsonl, "line 2");
+    check("a,y\n1,2\n\"", b'x', Format::Csv, "line 3");
+    check("a,y\n1,2\n3,4\n", b',', Format::Csv, "line 4");
+    check("", b'1', Format::Jsonl, "line 1");
 }

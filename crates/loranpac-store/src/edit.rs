@@ -134,9 +134,7 @@ impl Edit<'_> {
 
     /// Sets the temperature that was fitted on the samples with this fingerprint.
     pub fn calibrate(&mut self, temperature: f64, held_out: &Fingerprint) {
-        let (classes, version) = (self.learner.classes().len(), self.manifest.version);
-        self.manifest.calibration = Some(Calibration { temperature, samples: held_out.samples, classes, version });
-        self.record("calibrate", "temperature".to_owned(), held_out.digest.clone(), true);
+        self.manifest.calibrate(temperature, held_out, self.learner.classes().len());
     }
 
     fn record(&mut self, command: &str, subject: String, digest: String, recorded: bool) {
@@ -149,6 +147,13 @@ impl Manifest {
     pub(crate) fn edited(&self, command: &str, subject: &str, digest: &str) -> Option<u64> {
         let same = |edit: &&EditEntry| edit.command == command && edit.subject == subject && edit.digest == digest;
         self.edits.iter().find(same).map(|edit| edit.version)
+    }
+
+    /// Sets the temperature that was fitted on the samples with this fingerprint, for so many classes.
+    pub(crate) fn calibrate(&mut self, temperature: f64, held_out: &Fingerprint, classes: usize) {
+        let (samples, version) = (held_out.samples, self.version);
+        self.calibration = Some(Calibration { temperature, samples, classes, version });
+        self.record("calibrate", "temperature".to_owned(), held_out.digest.clone(), true);
     }
 
     /// The version that fitted the temperature on these very samples, if the model has not changed since.

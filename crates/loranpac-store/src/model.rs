@@ -205,6 +205,12 @@ impl Model {
         self.manifest.encoder.name.get_or_insert_with(|| name.to_owned());
     }
 
+    /// Sets the temperature that was fitted on the samples with this fingerprint. The learner is not needed for that.
+    pub fn calibrate(&mut self, temperature: f64, held_out: &Fingerprint) {
+        let classes = self.manifest.classes.len();
+        self.manifest.calibrate(temperature, held_out, classes);
+    }
+
     /// Changes the model in memory, by one of the methods of [`Edit`]; [`Model::commit`] makes it last.
     pub fn edit(&mut self) -> Result<Edit<'_>, Error> {
         self.learner()?;

@@ -150,7 +150,7 @@ const COMMANDS: [Command; 10] = [
             if model.manifest().calibrated_on(&held_out).is_some() {
                 return Ok(());
             }
-            model.edit()?.calibrate(0.25, &held_out);
+            model.calibrate(0.25, &held_out);
             model.commit()
         },
         infinite: true,

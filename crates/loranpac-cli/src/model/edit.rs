@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use loranpac::{Features, Label};
 use loranpac_eval::samples::Half;
-use loranpac_store::{Model, TaskDigest};
+use loranpac_eval::text::integer;
+use loranpac_store::{Edited, Model};
 
-use super::{Samples, ensure_memory, find_label, new_label, on_threads, read_all, shown};
+use super::{Samples, ensure_memory, find_label, named, new_label, on_threads, raw, read_all, shown};
+use crate::say::{changed, note, say};
 
 /// The most samples that are taken back at a time.
 const AT_ONCE: usize = 2048;
@@ -48,6 +50,9 @@ pub struct RelabelArgs {
     /// Their new label
     #[arg(long, value_name = "CLASS")]
     to: String,
+    /// Do it although the same was done before: for samples that were learned several times
+    #[arg(long)]
+    again: bool,
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -62,6 +67,9 @@ pub struct UnlearnArgs {
     model: PathBuf,
     /// Samples that the model has learned, with the labels under which it has
     file: PathBuf,
+    /// Do it although the same was done before: for samples that were learned several times
+    #[arg(long)]
+    again: bool,
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -87,37 +95,80 @@ fn finish(model: &mut Model) -> Result<()> {
     Ok(model.commit()?)
 }
 
+/// Says that nothing was done, because it was done before.
+fn already(version: u64, hint: &str) -> Result<()> {
+    Ok(say!("already applied (version {version}); nothing has changed{hint}")?)
+}
+
+/// The labels that a word on the command line may stand for.
+fn written_as(text: &str) -> impl Iterator<Item = Label> {
+    let text = text.to_owned();
+    let number = integer(&text);
+    std::iter::once(Label::Text(text)).chain(number.map(Label::Integer))
+}
+
+/// How to do an edit of samples twice.
+const AGAIN: &str = "; --again applies it once more, for samples that were learned several times";
+
+/// Warns about samples that were edited on the user's word.
+fn warn_unchecked(unchecked: usize) {
+    if unchecked > 0 {
+        note!(
+            "warning: could not check that {unchecked} of the samples had been learned under their labels: there are not \
+             fewer samples than directions, and the file is not one that was learned. The training error is no longer exact"
+        );
+    }
+}
+
 pub fn forget(args: ForgetArgs) -> Result<()> {
     on_threads(args.threads, || {
         let mut model = open(&args.model, 0)?;
-        let label = find_label(&labels(&model), &args.class)?;
+        let label = match find_label(&labels(&model), &args.class) {
+            Ok(label) => label,
+            // A class that was forgotten before is not known any more, but recorded.
+            Err(unknown) => {
+                for label in written_as(&args.class) {
+                    if let Ok(Edited::Already { version }) = model.edit()?.forget(&label) {
+                        return already(version, "");
+                    }
+                }
+                return Err(unknown);
+            }
+        };
         let count = model.manifest().classes.iter().find(|class| class.label == label).map_or(0, |class| class.count);
-        model.learner()?.forget(&label)?;
+        if let Edited::Already { version } = model.edit()?.forget(&label)? {
+            return already(version, "");
+        }
         finish(&mut model)?;
-        let model_name = shown(&args.model);
+        let (label, model_name) = (named(&label), shown(&args.model));
         let summary = model.learner()?.summary();
-        match summary.certificate.filter(|_| model.manifest().is_infinite()).map(|certificate| certificate.capped) {
-            Some(0) => println!(
-                "{label} is gone from {model_name}, with its {count} samples: the model is what it would be without them."
+        let mut words = match summary
+            .certificate
+            .filter(|_| model.manifest().is_infinite())
+            .map(|certificate| certificate.capped)
+        {
+            Some(0) => format!(
+                "{label} was removed from {model_name}, with its {count} samples: the model is what it would be without them."
             ),
-            Some(_) => println!(
-                "{label} is gone from {model_name}, with those of its {count} samples that were kept. What others have left \
-                 that the cap had removed before still shapes the feature statistics; learning anew leaves nothing."
+            Some(_) => format!(
+                "{label} was removed from {model_name}, with those of its {count} samples that were kept. Evicted samples \
+                 still shape the feature statistics; learning anew without them leaves nothing."
             ),
-            None => println!(
-                "{label} is gone from {model_name}: no sample will be called that, and the sum of its {count} samples is deleted.\n\
-             What remains: its samples still shape the feature statistics (the basis and the Gram matrix). If that is too much:\n\
-             - loranpac unlearn {model_name} FILE takes samples back exactly (before the class is forgotten), if you still \
+            None => format!(
+                "{label} was removed from {model_name}: it will no longer be predicted, and the sum of its {count} samples is \
+                 deleted.\n\
+             Its samples still shape the feature statistics (the basis and the Gram matrix). To remove that, too:\n\
+             - loranpac unlearn {model_name} FILE takes samples back (before the class is forgotten), if you still \
              have them;\n\
              - learning anew without them leaves nothing."
             ),
-        }
+        };
         if !model.history().is_empty() {
-            println!(
-                "An earlier version is kept, and still has the class: loranpac rollback {model_name} --drop deletes it."
+            words += &format!(
+                "\nAn earlier version is kept, and still has the class: loranpac rollback {model_name} --drop deletes it."
             );
         }
-        Ok(())
+        Ok(changed(say!("{words}"))?)
     })
 }
 
@@ -128,15 +179,28 @@ pub fn rename(args: RenameArgs) -> Result<()> {
 fn rename_class(args: &RenameArgs) -> Result<()> {
     let mut model = open(&args.model, 0)?;
     let known = labels(&model);
-    let (from, to) = (find_label(&known, &args.from)?, new_label(&known, &args.to));
+    let to = find_label(&known, &args.to).unwrap_or_else(|_| new_label(&known, &args.to));
+    let from = match find_label(&known, &args.from) {
+        Ok(label) => label,
+        // A class that was renamed before is not known by its old name any more, but recorded.
+        Err(unknown) => {
+            for from in written_as(&args.from) {
+                if let Ok(Edited::Already { version }) = model.edit()?.rename(&from, &to) {
+                    return already(version, "");
+                }
+            }
+            return Err(unknown);
+        }
+    };
     if model.manifest().weights.is_some() {
         // The classifier stays what it is.
         model.prepared()?;
     }
-    model.learner()?.rename(&from, to.clone())?;
+    if let Edited::Already { version } = model.edit()?.rename(&from, &to)? {
+        return already(version, "");
+    }
     model.commit()?;
-    println!("{from} is called {to} from now on");
-    Ok(())
+    Ok(changed(say!("{} is called {} from now on", named(&from), named(&to)))?)
 }
 
 pub fn relabel(args: RelabelArgs) -> Result<()> {
@@ -146,18 +210,32 @@ pub fn relabel(args: RelabelArgs) -> Result<()> {
         let (x, own) = read_all(args.samples.open(&args.file, Half::Train, dim)?)?;
         let x = Features::new(&x, dim)?;
         let from = match (&args.from, own) {
-            (Some(from), _) => vec![find_label(&known, from)?; x.len()],
+            (Some(from), _) => match find_label(&known, from) {
+                Ok(from) => vec![from; x.len()],
+                // If all samples of the class were moved before, it is not known any more, but that is recorded.
+                Err(unknown) => {
+                    let to = find_label(&known, &args.to).unwrap_or_else(|_| new_label(&known, &args.to));
+                    let to = vec![to; x.len()];
+                    for from in written_as(from).filter(|_| !args.again) {
+                        let from = vec![from; x.len()];
+                        if let Ok(Edited::Already { version }) = model.edit()?.relabel(x, &from, &to, false) {
+                            return already(version, AGAIN);
+                        }
+                    }
+                    return Err(unknown);
+                }
+            },
             (None, Some(own)) => own,
             (None, None) => bail!("{} has no labels; say with --from what they were", shown(&args.file)),
         };
         let to = find_label(&known, &args.to).unwrap_or_else(|_| new_label(&known, &args.to));
         let to = vec![to; x.len()];
-        for ((x, from), to) in x.chunks(AT_ONCE).zip(from.chunks(AT_ONCE)).zip(to.chunks(AT_ONCE)) {
-            model.learner()?.relabel(x, from, to)?;
+        match model.edit()?.relabel(x, &from, &to, args.again)? {
+            Edited::Already { version } => return already(version, AGAIN),
+            Edited::Done { unchecked } => warn_unchecked(unchecked),
         }
         finish(&mut model)?;
-        println!("{} samples are {} from now on", x.len(), to[0]);
-        Ok(())
+        Ok(changed(say!("{} samples are {} from now on", x.len(), named(&to[0])))?)
     })
 }
 
@@ -167,18 +245,18 @@ pub fn unlearn(args: UnlearnArgs) -> Result<()> {
         let dim = model.manifest().lift.dim;
         let (x, own) = read_all(args.samples.open_labelled(&args.file, Half::Train, dim)?)?;
         let (x, own) = (Features::new(&x, dim)?, own.unwrap_or_default());
-        for (x, labels) in x.chunks(AT_ONCE).zip(own.chunks(AT_ONCE)) {
-            model.unlearn(x, labels)?;
+        let tasks = model.manifest().tasks.len();
+        match model.edit()?.unlearn(x, &own, args.again)? {
+            Edited::Already { version } => return already(version, AGAIN),
+            Edited::Done { unchecked } => warn_unchecked(unchecked),
         }
-        let mut digest = TaskDigest::default();
-        digest.add(x, &own);
-        let name = shown(&args.file);
-        if !model.strike(&digest.finish()) && model.manifest().tasks.iter().any(|task| task.name.starts_with(&name)) {
-            eprintln!("note: {name} was learned in other pieces; learn --skip will still leave those out");
+        let (name, manifest) = (raw(&args.file), model.manifest());
+        if manifest.tasks.len() == tasks && manifest.tasks.iter().any(|task| task.name.starts_with(&name)) {
+            note!("note: {name} was learned in other pieces; learn --skip will still leave those out");
         }
         finish(&mut model)?;
         let manifest = model.manifest();
-        println!(
+        let mut words = format!(
             "{} samples are taken back, to rounding; {} knows {} samples of {} classes",
             own.len(),
             shown(&args.model),
@@ -186,8 +264,8 @@ pub fn unlearn(args: UnlearnArgs) -> Result<()> {
             manifest.classes.len()
         );
         if manifest.keep > 0 {
-            println!("an earlier version still has them; loranpac rollback --drop removes it");
+            words += "\nan earlier version still has them; loranpac rollback --drop removes it";
         }
-        Ok(())
+        Ok(changed(say!("{words}"))?)
     })
 }

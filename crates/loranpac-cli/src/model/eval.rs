@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use loranpac::Label;
+use loranpac::{Features, Label};
 use loranpac_eval::samples::Half;
 use loranpac_store::temperature::{UNCALIBRATED, fit, negative_log_likelihood, probabilities};
-use loranpac_store::{Model, temperature};
+use loranpac_store::{Fingerprint, Model, TaskDigest, temperature};
 use serde_json::json;
 
-use super::{Classifier, ROWS, Samples, on_threads, print, shown};
+use super::{Classifier, ROWS, Samples, on_threads, print, raw, shown};
+use crate::say::changed;
 use crate::table;
 
 /// Bins of the calibration error.
@@ -57,26 +58,31 @@ pub struct CalibrateArgs {
 struct Scored {
     samples: Vec<(Vec<f32>, usize)>,
     strange: BTreeMap<Label, usize>,
+    /// Of all samples in the file.
+    fingerprint: Fingerprint,
 }
 
 fn score(classifier: &mut Classifier, file: &Path, samples: &Samples) -> Result<Scored> {
     let mut reader = samples.open_labelled(file, Half::Test, classifier.dim)?;
     let labels = classifier.labels.clone();
     let index: BTreeMap<&Label, usize> = labels.iter().enumerate().map(|(i, label)| (label, i)).collect();
-    let mut scored = Scored { samples: Vec::new(), strange: BTreeMap::new() };
+    let (mut known, mut strange, mut digest) = (Vec::new(), BTreeMap::new(), TaskDigest::default());
     while let Some(batch) = reader.next(ROWS)? {
         let scores = classifier.scores(&batch.x)?;
-        for (row, label) in scores.rows().zip(batch.labels.unwrap_or_default()) {
+        let labels = batch.labels.unwrap_or_default();
+        digest.add(Features::new(&batch.x, classifier.dim)?, &labels);
+        for (row, label) in scores.rows().zip(labels) {
             match index.get(&label) {
-                Some(&class) => scored.samples.push((row.to_vec(), class)),
-                None => *scored.strange.entry(label).or_default() += 1,
+                Some(&class) => known.push((row.to_vec(), class)),
+                None => *strange.entry(label).or_default() += 1,
             }
         }
     }
-    if scored.samples.is_empty() {
+    if known.is_empty() {
         bail!("{}: none of its samples is of a class that the model knows", shown(file));
     }
-    Ok(scored)
+    let fingerprint = Fingerprint { samples: known.len(), ..digest.finish() };
+    Ok(Scored { samples: known, strange, fingerprint })
 }
 
 pub fn main(args: Args) -> Result<()> {
@@ -85,7 +91,7 @@ pub fn main(args: Args) -> Result<()> {
 
 fn eval(args: &Args) -> Result<()> {
     let mut classifier = Classifier::open(&args.model)?;
-    let Scored { samples, strange } = score(&mut classifier, &args.file, &args.samples)?;
+    let Scored { samples, strange, .. } = score(&mut classifier, &args.file, &args.samples)?;
     let mut classes: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
     let mut confused: BTreeMap<(usize, usize), usize> = BTreeMap::new();
     let (mut right, mut near) = (0, 0);
@@ -113,7 +119,7 @@ fn eval(args: &Args) -> Result<()> {
     pairs.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
     let label = |class: usize| &classifier.labels[class];
     let value = json!({
-        "model": shown(&args.model), "samples": samples.len(), "accuracy": percent(right, samples.len()),
+        "model": raw(&args.model), "samples": samples.len(), "accuracy": percent(right, samples.len()),
         "mean_class_accuracy": mean, "top": args.top, "top_accuracy": percent(near, samples.len()),
         "unknown_labels": strange.iter().map(|(label, count)| json!({ "label": label, "samples": count })).collect::<Vec<_>>(),
         "calibrated": classifier.temperature.is_some(), "negative_log_likelihood": loss, "calibration_error": calibration,
@@ -148,7 +154,7 @@ fn eval(args: &Args) -> Result<()> {
     if !rows.is_empty() {
         words += &format!("\n{}", table::render(&["hardest classes", "%", "samples", "most often taken for"], &rows));
     }
-    print(args.json, &value, &words)
+    Ok(print(args.json, &value, &words)?)
 }
 
 /// Expected calibration error: how far confidence and accuracy differ, on average over bins of confidence.
@@ -167,16 +173,19 @@ fn calibration_error(samples: &[(Vec<f32>, usize)], temperature: f64) -> f64 {
 pub fn calibrate(args: CalibrateArgs) -> Result<()> {
     on_threads(args.threads, || {
         let mut classifier = Classifier::of(Model::open_to_write(&args.model)?)?;
-        let Scored { samples, strange } = score(&mut classifier, &args.file, &args.samples)?;
+        let Scored { samples, strange, fingerprint } = score(&mut classifier, &args.file, &args.samples)?;
         let temperature = fit(&samples);
         let loss = |t: f64| negative_log_likelihood(samples.iter().map(|(s, c)| (s.as_slice(), *c)), t);
         let before = classifier.temperature.unwrap_or(temperature::UNCALIBRATED);
         let errors = [before, temperature].map(|t| (loss(t), calibration_error(&samples, t)));
         let Some(model) = &mut classifier.model else { bail!("{} is not a model", shown(&args.model)) };
-        model.calibrate(temperature, samples.len());
-        model.commit()?;
+        // Fitted on the same samples before, the temperature is the same.
+        if model.manifest().calibrated_on(&fingerprint).is_none() {
+            model.calibrate(temperature, &fingerprint);
+            model.commit()?;
+        }
         let value = json!({
-            "model": shown(&args.model), "version": model.manifest().version, "temperature": temperature,
+            "model": raw(&args.model), "version": model.manifest().version, "temperature": temperature,
             "samples": samples.len(), "unknown_samples": strange.values().sum::<usize>(),
             "negative_log_likelihood": errors[1].0, "calibration_error": errors[1].1,
         });
@@ -189,6 +198,6 @@ pub fn calibrate(args: CalibrateArgs) -> Result<()> {
             errors[1].1,
             errors[0].1
         );
-        print(args.json, &value, &words)
+        Ok(changed(print(args.json, &value, &words))?)
     })
 }

@@ -8,6 +8,7 @@ use loranpac_store::onnx::{self, OnnxOptions};
 use loranpac_store::{Model, Precision};
 
 use super::{ensure_memory, inference, on_threads, shown, warn_small_classes, warn_stale_temperature};
+use crate::say::say;
 
 /// Options of `export`.
 #[derive(clap::Args)]
@@ -49,7 +50,7 @@ pub fn main(args: Args) -> Result<()> {
                 let exported = onnx::export(&inference, &args.out, &options)?;
                 let size = human_bytes(exported.bytes as usize);
                 let data = exported.data.map_or(String::new(), |data| format!(", with {}", shown(&data)));
-                println!("{}: {size}{data}; input x, outputs scores and label_index", shown(&args.out));
+                say!("{}: {size}{data}; input x, outputs scores and label_index", shown(&args.out))?;
             }
             Some("safetensors") => {
                 if args.probabilities {
@@ -57,7 +58,7 @@ pub fn main(args: Args) -> Result<()> {
                 }
                 inference.save(&args.out, precision)?;
                 let size = std::fs::metadata(&args.out).map_or(0, |file| file.len());
-                println!("{}: {}; loranpac predict takes it", shown(&args.out), human_bytes(size as usize));
+                say!("{}: {}; loranpac predict takes it", shown(&args.out), human_bytes(size as usize))?;
             }
             _ => bail!("{}: give a name that ends with .onnx or .safetensors", shown(&args.out)),
         }

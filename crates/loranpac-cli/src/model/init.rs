@@ -7,9 +7,10 @@ use clap::{ArgGroup, ValueEnum};
 use loranpac::{Config, Editable, Filter, Ridge, Schedule, Truncation, lift};
 use loranpac_eval::samples::{Half, Reader};
 use loranpac_eval::spec::Width;
-use loranpac_store::{LiftRecord, Model, Settings};
+use loranpac_store::{Error, LiftRecord, Model, Settings};
 
 use super::{Samples, new_folder, on_threads, shown};
+use crate::say::{changed, say};
 
 /// Options of `init`.
 #[derive(clap::Args)]
@@ -154,16 +155,17 @@ fn init(args: &Args) -> Result<()> {
     // What does not go together shows before there is a folder.
     <dyn Editable>::new(lift.build(false)?, config)?;
     let settings = Settings { lift, config, keep: args.keep, encoder: args.encoder.clone() };
-    let model = Model::create(&folder, &settings)?;
-    let lift = &model.manifest().lift;
-    match lift.is_infinite() {
-        false => println!("{}: {} features, lifted to {} by {}", shown(&folder), lift.dim, lift.width, lift.name),
-        true => println!(
-            "{}: {} features, infinite width; the model will keep the samples that it learns",
-            shown(&folder),
-            lift.dim
-        ),
+    match Model::create(&folder, &settings) {
+        Err(Error::Exists { .. }) if Model::is_new(&folder, &settings) => {
+            return Ok(say!("{} is there already: a new model with these settings", shown(&folder))?);
+        }
+        outcome => drop(outcome?),
     }
-    println!("Next: loranpac learn {} FILE...", shown(&folder));
-    Ok(())
+    let lift = &settings.lift;
+    let (name, dim) = (shown(&folder), lift.dim);
+    let what = match lift.is_infinite() {
+        false => format!("lifted to {} by {}", lift.width, lift.name),
+        true => "infinite width; the model will keep the samples that it learns".to_owned(),
+    };
+    Ok(changed(say!("{name}: {dim} features, {what}\nNext: loranpac learn {name} FILE..."))?)
 }

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use anyhow::Result;
 use loranpac::memory::human_bytes;
 use loranpac::{Filter, Ridge};
+use loranpac_eval::text::escape;
 use loranpac_store::Model;
 use loranpac_store::manifest::Manifest;
 use serde_json::json;
 
-use super::{ensure_memory, on_threads, print, shown};
+use super::{ensure_memory, on_threads, print, raw, shown};
 use crate::table;
 
 /// Spectra up to this size are computed without being asked for.
@@ -56,7 +57,7 @@ fn inspect(args: &Args) -> Result<()> {
     let bytes: u64 = manifest.files.values().map(|file| file.bytes).sum();
     let history: Vec<u64> = model.history().iter().map(|old| old.version).filter(|v| *v < manifest.version).collect();
     let value = json!({
-        "model": shown(&args.model), "version": manifest.version, "kept_versions": history, "bytes": bytes,
+        "model": raw(&args.model), "version": manifest.version, "kept_versions": history, "bytes": bytes,
         "files": manifest.files.len(), "lift": manifest.lift, "lift_digest": manifest.lift_digest,
         "config": manifest.config, "encoder": manifest.encoder.name, "samples": manifest.samples, "basis_rank": rank,
         "classes": manifest.classes.iter().map(|c| json!({ "label": c.label, "samples": c.count })).collect::<Vec<_>>(),
@@ -76,7 +77,7 @@ fn inspect(args: &Args) -> Result<()> {
     if let Some(values) = spectrum.filter(|values| !values.is_empty()) {
         words += &format!("\nspectrum: {rank} eigenvalues, largest first, logarithmic\n{}", sketch(&values));
     }
-    print(args.json, &value, &words)
+    Ok(print(args.json, &value, &words)?)
 }
 
 fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> String {
@@ -92,7 +93,7 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
     };
     let kept = history.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
     let kept = if kept.is_empty() { String::new() } else { format!(" (kept: {kept})") };
-    let encoder = manifest.encoder.name.as_deref().unwrap_or("not named");
+    let encoder = escape(manifest.encoder.name.as_deref().unwrap_or("not named"));
     let calibrated = calibration.as_ref().map_or("no temperature fitted".to_owned(), |c| {
         format!("temperature {:.4}, fitted on {} samples at version {}", c.temperature, c.samples, c.version)
     });
@@ -101,7 +102,7 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
             "infinite width, by the arc-cosine kernel: SAMPLES ARE KEPT (not exemplar-free)".to_owned(),
             "samples (and a quarter more between cuts)",
         ),
-        false => (format!("{} to {} features, seed {}", lift.name, lift.width, lift.seed), "directions"),
+        false => (format!("{} to {} features, seed {}", escape(&lift.name), lift.width, lift.seed), "directions"),
     };
     let kept_parts = super::parts(manifest);
     let mut text = format!(

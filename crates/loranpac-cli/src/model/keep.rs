@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use loranpac::memory::human_bytes;
-use loranpac_store::manifest::MANIFEST;
-use loranpac_store::{Manifest, Model};
 use serde_json::json;
 
-use super::{ensure_memory, on_threads, print, shown};
+use super::{ensure_memory, on_threads, print, raw, shown};
+use crate::say::{changed, say};
+use loranpac_eval::text::escape;
+use loranpac_store::folder::MANIFEST;
+use loranpac_store::{Error, Manifest, Model, Rolled};
 
 /// Options of `verify`.
 #[derive(clap::Args)]
@@ -28,7 +30,7 @@ pub struct VerifyArgs {
 pub struct RollbackArgs {
     /// The model
     model: PathBuf,
-    /// The version to go back to [default: the one before]
+    /// The version to go back to [default: the one before, and again the one before that]
     #[arg(long, value_name = "V", conflicts_with = "drop")]
     to: Option<u64>,
     /// Keep N earlier versions from now on
@@ -39,17 +41,29 @@ pub struct RollbackArgs {
     drop: bool,
 }
 
-/// What [`verify`] found wrong; the exit code is 3.
+/// What [`verify`] found wrong.
 #[derive(Debug)]
-pub struct Damage(pub usize);
+pub enum Unsound {
+    /// Files are not as they were written.
+    Damaged(usize),
+    /// Files could not be read, so that nothing is known about them.
+    Unreadable(usize),
+    /// Files were written by a newer program.
+    Newer(usize),
+}
 
-impl std::fmt::Display for Damage {
+impl std::fmt::Display for Unsound {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the model is damaged in {} places", self.0)
+        match self {
+            Unsound::Damaged(1) => write!(f, "the model is damaged in one place"),
+            Unsound::Damaged(count) => write!(f, "the model is damaged in {count} places"),
+            Unsound::Unreadable(_) => write!(f, "the model could not be read as a whole; it may or may not be damaged"),
+            Unsound::Newer(_) => write!(f, "the model was written by a newer version of loranpac"),
+        }
     }
 }
 
-impl std::error::Error for Damage {}
+impl std::error::Error for Unsound {}
 
 pub fn verify(args: VerifyArgs) -> Result<()> {
     on_threads(args.threads, || {
@@ -58,18 +72,27 @@ pub fn verify(args: VerifyArgs) -> Result<()> {
             ensure_memory(&args.model, &manifest, manifest.load_bytes())?;
         }
         let found = Model::verify(&args.model)?;
-        let damage: Vec<String> = found.damage.iter().map(|error| error.to_string()).collect();
+        let texts = |errors: &[Error]| errors.iter().map(|error| error.to_string()).collect::<Vec<_>>();
+        let unsound = match (found.damage.len(), found.unreadable.len(), found.newer.len()) {
+            (0, 0, 0) => None,
+            (0, 0, newer) => Some(Unsound::Newer(newer)),
+            (0, unreadable, _) => Some(Unsound::Unreadable(unreadable)),
+            (damage, ..) => Some(Unsound::Damaged(damage)),
+        };
         let value = json!({
-            "model": shown(&args.model), "whole": damage.is_empty(), "files": found.files, "bytes": found.bytes,
-            "damage": damage,
+            "model": raw(&args.model), "whole": found.is_whole(), "files": found.files, "bytes": found.bytes,
+            "damage": texts(&found.damage), "unreadable": texts(&found.unreadable), "newer": texts(&found.newer),
         });
-        let mut words = damage.iter().map(|line| format!("{line}\n")).collect::<String>();
-        if damage.is_empty() {
-            let size = human_bytes(found.bytes as usize);
-            words = format!("{}: {} files, {size}, every byte as it was written\n", shown(&args.model), found.files);
-        }
-        print(args.json, &value, &words)?;
-        if damage.is_empty() { Ok(()) } else { Err(Damage(damage.len()).into()) }
+        let words = match unsound {
+            None => {
+                let size = human_bytes(found.bytes as usize);
+                format!("{}: {} files, {size}, every byte as it was written\n", shown(&args.model), found.files)
+            }
+            Some(_) => found.problems().map(|error| format!("{}\n", escape(&error.to_string()))).collect(),
+        };
+        let printed = print(args.json, &value, &words);
+        // What was found decides the exit code, whoever reads the output.
+        unsound.map_or_else(|| Ok(printed?), |unsound| Err(unsound.into()))
     })
 }
 
@@ -82,23 +105,29 @@ fn go_back(args: &RollbackArgs) -> Result<()> {
         let mut model = Model::open_to_write(&args.model)?;
         let keep = args.keep.unwrap_or(model.manifest().keep);
         model.keep(keep);
-        if args.drop {
+        let name = shown(&args.model);
+        let said = if args.drop {
             model.drop_history()?;
-            println!("the earlier versions of {} are deleted", shown(&args.model));
+            say!("the earlier versions of {name} are deleted")
         } else {
             model.commit()?;
-            println!("{} keeps {keep} earlier versions from now on", shown(&args.model));
-        }
-        return Ok(());
+            say!("{name} keeps {keep} earlier versions from now on")
+        };
+        return Ok(changed(said)?);
     }
     let mut model = Model::open_to_roll_back(&args.model)?;
-    let version = model.rollback(args.to)?;
+    let version = match model.rollback(args.to)? {
+        Rolled::Back(version) => version,
+        Rolled::Already(version) => {
+            return Ok(say!("{} is as it was at version {version} already; nothing has changed", shown(&args.model))?);
+        }
+    };
     let manifest = model.manifest();
-    println!(
+    let said = say!(
         "{} is as it was at version {version}: {} samples of {} classes",
         shown(&args.model),
         manifest.samples,
         manifest.classes.len()
     );
-    Ok(())
+    Ok(changed(said)?)
 }

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use loranpac::{Features, Label, Schedule, StreamSizes};
 use loranpac_eval::samples::{Half, Reader};
-use loranpac_store::{Encoder, Model, TaskDigest};
+use loranpac_store::{Encoder, Fingerprint, Model, TaskDigest};
 use serde_json::json;
 
-use super::{ROWS, Samples, ensure_memory, on_threads, parts, print, shown};
+use super::{ROWS, Samples, ensure_memory, on_threads, parts, print, raw, shown};
 use crate::progress::Count;
+use crate::say::{changed, note};
 
 /// Options of `learn`.
 #[derive(clap::Args)]
@@ -88,7 +89,7 @@ fn learn(args: &Args) -> Result<()> {
     let new: Vec<&Label> = manifest.classes[known..].iter().map(|class| &class.label).collect();
     let samples = manifest.samples - before.samples;
     let value = json!({
-        "model": shown(&args.model), "version": manifest.version, "tasks": tasks, "skipped": skipped,
+        "model": raw(&args.model), "version": manifest.version, "tasks": tasks, "skipped": skipped,
         "samples": samples, "new_classes": new, "samples_in_all": manifest.samples,
         "classes_in_all": manifest.classes.len(), "basis_rank": manifest.rank(), "verdict": verdict,
     });
@@ -107,14 +108,18 @@ fn learn(args: &Args) -> Result<()> {
     if let Some(verdict) = verdict {
         words += &format!("{verdict}\n");
     }
-    if args.quiet && !args.json { Ok(()) } else { print(args.json, &value, &words) }
+    if args.quiet && !args.json {
+        return Ok(());
+    }
+    let printed = print(args.json, &value, &words);
+    Ok(if tasks > 0 { changed(printed) } else { printed }?)
 }
 
 /// The verdict in words, with its warnings on standard error.
 fn model_verdict(model: &mut Model) -> Result<Option<String>> {
     let verdict = model.prepared()?.summary().verdict();
     if let Some(verdict) = &verdict {
-        verdict.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+        verdict.warnings.iter().for_each(|warning| note!("warning: {warning}"));
     }
     Ok(verdict.map(|verdict| verdict.line))
 }
@@ -125,7 +130,7 @@ fn learn_file(model: &mut Model, file: &Path, args: &Args, last: bool) -> Result
     let mut known: HashMap<String, usize> = HashMap::new();
     model.manifest().tasks.iter().for_each(|task| *known.entry(task.digest.clone()).or_default() += 1);
     let dim = model.manifest().lift.dim;
-    let name = shown(file);
+    let name = raw(file);
     let stdin = file.as_os_str() == "-";
     let whole_in_memory = model.manifest().config.schedule == Schedule::Paper;
     // All of a file is looked at before anything of it is learned. Standard input can be read once only.
@@ -163,20 +168,21 @@ fn learn_file(model: &mut Model, file: &Path, args: &Args, last: bool) -> Result
                 model.learn(Features::new(&x, dim)?, &labels)?;
             }
         }
-        let (samples, digest) = (digest.samples(), digest.finish());
-        if samples == 0 {
+        let learned = digest.finish();
+        let digest = &learned.digest;
+        if learned.samples == 0 {
             break;
         }
-        if planned.flatten().is_some_and(|task| task.digest != digest) {
+        if planned.flatten().is_some_and(|task| task.digest != *digest) {
             bail!("{name} has changed while it was read; nothing more of it was learned");
         }
         if skip {
             left += 1;
             continue;
         }
-        if stdin && !args.again && known.contains_key(&digest) {
-            refuse_again(model, &name, &digest, args.skip)?;
-            take(&mut known, &digest);
+        if stdin && !args.again && known.contains_key(digest) {
+            refuse_again(model, &name, digest, args.skip)?;
+            take(&mut known, digest);
             left += 1;
             continue;
         }
@@ -192,7 +198,7 @@ fn learn_file(model: &mut Model, file: &Path, args: &Args, last: bool) -> Result
         } else {
             name.clone()
         };
-        model.note(&part, &digest, samples);
+        model.note(&part, &learned);
         let final_task = last && plan.as_ref().is_some_and(|plan| number + 1 == plan.len());
         if final_task && !args.defer {
             model.prepared()?;
@@ -254,16 +260,17 @@ fn survey(model: &Model, file: &Path, args: &Args, known: &HashMap<String, usize
         if digest.samples() == 0 {
             break;
         }
-        tasks.push(Task { samples: digest.samples(), digest: digest.finish() });
+        let Fingerprint { digest, samples, .. } = digest.finish();
+        tasks.push(Task { samples, digest });
     }
     if tasks.is_empty() {
         bail!("{}: there are no samples in it", shown(file));
     }
-    let name = shown(file);
+    let name = raw(file);
     match tasks.iter().find(|task| known.contains_key(&task.digest)) {
         Some(task) if !args.again => refuse_again(model, &name, &task.digest, args.skip)?,
         None if manifest.tasks.iter().any(|task| task.name == name || task.name.starts_with(&format!("{name} ["))) => {
-            eprintln!(
+            note!(
                 "warning: something else was learned from {name} before, or in tasks of another size; it may count twice"
             );
         }
@@ -274,12 +281,12 @@ fn survey(model: &Model, file: &Path, args: &Args, known: &HashMap<String, usize
             Label::Integer(_) => ("number", "text"),
             Label::Text(_) => ("text", "number"),
         };
-        eprintln!(
+        note!(
             "warning: the label {label} of {name} is a {new}, but the model has a class with the {old} {label}: they differ"
         );
     }
     if let Some(reason) = manifest.encoder.unlike(&seen, manifest.classes.len()) {
-        eprintln!("warning: the samples of {} look like another encoder's: {reason}", shown(file));
+        note!("warning: the samples of {} look like another encoder's: {reason}", shown(file));
     }
     Ok(Survey { tasks, new_classes: new_labels.len() })
 }

@@ -1,12 +1,13 @@
 //! `loranpac merge`: several models become one, as if it had learned everything.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
-use loranpac_store::{Manifest, Merged, Model, Part};
+use anyhow::Result;
+use loranpac_store::{Error, Manifest, Merged, Model, Part, merged_before};
 use serde_json::json;
 
-use super::{ensure_memory, new_folder, on_threads, parts as parts_of, print, shown, warn_small_classes};
+use super::{ensure_memory, new_folder, on_threads, parts as parts_of, print, raw, shown, warn_small_classes};
+use crate::say::{changed, note};
 
 /// Options of `merge`.
 #[derive(clap::Args)]
@@ -41,35 +42,42 @@ pub fn main(args: Args) -> Result<()> {
 
 fn merge(args: &Args) -> Result<()> {
     let folder = new_folder(&args.out)?;
-    if folder.exists() {
-        bail!("{} is there already", shown(&folder));
-    }
     let mut models = args.models.iter().map(|path| Model::open(path)).collect::<Result<Vec<_>, _>>()?;
     models.iter().for_each(|model| warn_small_classes(model, args.least, "a model"));
     let manifests: Vec<Manifest> = models.iter().map(|model| model.manifest().clone()).collect();
     ensure_memory(&folder, &manifests[0], Manifest::merge_bytes(&manifests)?)?;
+    if let Some(there) = merged_before(&folder, &manifests, args.again)? {
+        return report(args, &folder, &there, "already merged; nothing has changed: ");
+    }
+    if std::fs::symlink_metadata(&folder).is_ok() {
+        return Err(Error::Exists { path: folder }.into());
+    }
     let mut parts = Vec::new();
     for ((model, manifest), path) in models.iter_mut().zip(&manifests).zip(&args.models) {
-        parts.push(Part { name: shown(path), learner: model.learner()?, manifest });
+        parts.push(Part { name: raw(path), learner: model.learner()?, manifest });
     }
     let Merged { mut learner, mut manifest, warnings } = loranpac_store::merge(parts, args.again)?;
-    warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    warnings.iter().for_each(|warning| note!("warning: {warning}"));
     if !args.defer {
         learner.prepare()?;
     }
     Model::store(&folder, &mut manifest, &mut *learner, false)?;
+    report(args, &folder, &manifest, "")
+}
+
+fn report(args: &Args, folder: &Path, manifest: &Manifest, before: &str) -> Result<()> {
     let value = json!({
-        "model": shown(&folder), "samples": manifest.samples, "classes": manifest.classes.len(),
-        "basis_rank": manifest.rank(), "merged": args.models.iter().map(|path| shown(path)).collect::<Vec<_>>(),
+        "model": raw(folder), "samples": manifest.samples, "classes": manifest.classes.len(),
+        "basis_rank": manifest.rank(), "merged": args.models.iter().map(|path| raw(path)).collect::<Vec<_>>(),
     });
     let text = format!(
-        "{}: {} samples of {} classes from {} models, {} {}\n",
-        shown(&folder),
+        "{before}{}: {} samples of {} classes from {} models, {} {}\n",
+        shown(folder),
         manifest.samples,
         manifest.classes.len(),
         args.models.len(),
         manifest.rank(),
-        parts_of(&manifest)
+        parts_of(manifest)
     );
-    print(args.json, &value, &text)
+    Ok(changed(print(args.json, &value, &text))?)
 }

@@ -19,8 +19,10 @@ use loranpac::memory;
 use loranpac::{Features, Form, Label};
 use loranpac_eval::samples::{Half, Options, Reader};
 use loranpac_eval::system;
+use loranpac_eval::text::{escape, integer};
 use loranpac_store::{Inference, Manifest, Model};
 
+use crate::say::{self, Unwritten, note};
 use crate::threads;
 
 /// Rows that are read at a time.
@@ -194,15 +196,13 @@ pub fn warn_stale_temperature(model: &Model) {
     let manifest = model.manifest();
     if let Some(old) = manifest.calibration.as_ref().filter(|old| old.classes != manifest.classes.len()) {
         let (then, now) = (old.classes, manifest.classes.len());
-        eprintln!(
-            "note: the temperature was fitted when the model had {then} classes; it has {now} now (calibrate again)"
-        );
+        note!("note: the temperature was fitted when the model had {then} classes; it has {now} now (calibrate again)");
     }
 }
 
 /// A label as the user writes it: the class of that name, whether it is a number or a text.
 pub fn find_label(known: &[Label], text: &str) -> Result<Label> {
-    let number = text.parse::<i64>().ok().map(Label::Integer);
+    let number = integer(text).map(Label::Integer);
     let candidates = [Some(Label::Text(text.to_owned())), number];
     let mut found = candidates.into_iter().flatten().filter(|label| known.contains(label));
     match (found.next(), found.next()) {
@@ -221,8 +221,8 @@ pub fn find_label(known: &[Label], text: &str) -> Result<Label> {
 /// A new label as the user writes it: a number if the model's labels are numbers.
 pub fn new_label(known: &[Label], text: &str) -> Label {
     let numbers = known.iter().all(|label| matches!(label, Label::Integer(_)));
-    match text.parse::<i64>() {
-        Ok(number) if numbers => Label::Integer(number),
+    match integer(text) {
+        Some(number) if numbers => Label::Integer(number),
         _ => Label::Text(text.to_owned()),
     }
 }
@@ -230,7 +230,7 @@ pub fn new_label(known: &[Label], text: &str) -> Label {
 /// Classes with fewer samples than this: their sums reveal them.
 pub fn warn_small_classes(model: &Model, least: usize, what: &str) {
     if model.manifest().is_infinite() {
-        eprintln!("note: {} is of infinite width: whoever has it has its samples", shown(model.folder()));
+        note!("note: {} is of infinite width: whoever has it has its samples", shown(model.folder()));
         return;
     }
     let small: Vec<String> = model
@@ -243,7 +243,7 @@ pub fn warn_small_classes(model: &Model, least: usize, what: &str) {
     if !small.is_empty() {
         let (count, some) = (small.len(), small.iter().take(5).cloned().collect::<Vec<_>>().join(", "));
         let more = if count > 5 { ", ..." } else { "" };
-        eprintln!(
+        note!(
             "warning: {count} classes have fewer than {least} samples, and {what} reveals them: {some}{more} (see --least)"
         );
     }
@@ -254,19 +254,24 @@ pub fn parts(manifest: &Manifest) -> &'static str {
     if manifest.is_infinite() { "samples kept" } else { "directions" }
 }
 
-/// The path of a model, in messages.
+/// A path in messages: on one line, and without what a terminal would obey.
 pub fn shown(path: &Path) -> String {
+    escape(&raw(path)).into_owned()
+}
+
+/// A path in JSON and in records.
+pub fn raw(path: &Path) -> String {
     path.display().to_string()
 }
 
+/// A label in messages, as [`shown`] is for paths.
+pub fn named(label: &Label) -> String {
+    escape(&label.to_string()).into_owned()
+}
+
 /// Prints JSON, or words.
-pub fn print(json: bool, value: &serde_json::Value, words: &str) -> Result<()> {
-    if json {
-        println!("{}", serde_json::to_string_pretty(value)?)
-    } else {
-        print!("{words}")
-    }
-    Ok(())
+pub fn print(json: bool, value: &serde_json::Value, words: &str) -> Result<(), Unwritten> {
+    if json { say::json(&format!("{value:#}\n")) } else { say::lines(words) }
 }
 
 /// A folder for a new model.

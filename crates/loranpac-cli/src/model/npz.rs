@@ -1,13 +1,14 @@
 //! Answers as NumPy arrays: an npz file, which is a zip archive of npy files.
 
-use std::fs::File;
-use std::io::Write;
+use std::io::{Cursor, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use loranpac::Label;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
+
+use crate::file::Target;
 
 /// An array to be written.
 pub enum Column {
@@ -20,14 +21,17 @@ pub enum Column {
 /// Writes named arrays.
 pub fn write(path: &Path, columns: &[(&str, Column)]) -> Result<()> {
     let place = || format!("cannot write {}", path.display());
-    let mut archive = ZipWriter::new(File::create(path).with_context(place)?);
+    // The archive is put together in memory, where the arrays are already: its writer goes back and forth.
+    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, column) in columns {
         let options = SimpleFileOptions::default().large_file(true);
         archive.start_file(format!("{name}.npy"), options).with_context(place)?;
         archive.write_all(&npy(column)).with_context(place)?;
     }
-    archive.finish().with_context(place)?;
-    Ok(())
+    let bytes = archive.finish().with_context(place)?.into_inner();
+    let mut file = Target::create(path)?;
+    file.write_all(&bytes).with_context(place)?;
+    file.finish()
 }
 
 /// One array in npy format, version 1.

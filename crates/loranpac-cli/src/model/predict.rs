@@ -1,18 +1,20 @@
 //! `loranpac predict`: labels, scores, probabilities and novelty of samples.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::ValueEnum;
 use loranpac::{Features, Label};
-use loranpac_eval::samples::Half;
+use loranpac_eval::samples::{Half, Reader};
+use loranpac_eval::text::escape_json;
 use loranpac_store::temperature::{self, probabilities};
 use serde_json::json;
 
 use super::npz::{self, Column};
-use super::{Classifier, ROWS, Samples, ensure_memory, on_threads, shown, warn_stale_temperature};
+use super::{Classifier, ROWS, Samples, ensure_memory, named, on_threads, raw, shown, warn_stale_temperature};
+use crate::file::Target;
+use crate::say::{Unwritten, note};
 
 /// Options of `predict`.
 #[derive(clap::Args)]
@@ -61,6 +63,12 @@ enum To {
     Npz,
 }
 
+impl Args {
+    fn wants_novelty(&self) -> bool {
+        self.novelty || self.reject.is_some()
+    }
+}
+
 pub fn main(args: Args) -> Result<()> {
     on_threads(args.threads, || predict(&args))
 }
@@ -72,15 +80,14 @@ fn predict(args: &Args) -> Result<()> {
     let mut classifier = Classifier::open(&args.model)?;
     let half = if args.test { Half::Test } else { Half::Train };
     let mut reader = args.samples.open(&args.file, half, classifier.dim)?;
-    let wants_novelty = args.novelty || args.reject.is_some();
-    if wants_novelty && classifier.model.is_none() {
+    if args.wants_novelty() && classifier.model.is_none() {
         bail!("{} has no basis to tell what is new; give the model itself", shown(&args.model));
     }
-    if let (true, Some(model)) = (wants_novelty, &classifier.model) {
+    if let (true, Some(model)) = (args.wants_novelty(), &classifier.model) {
         ensure_memory(&args.model, model.manifest(), model.manifest().novelty_bytes(ROWS)?)?;
     }
     if args.probabilities && classifier.temperature.is_none() {
-        eprintln!("note: probabilities are uncalibrated; `loranpac calibrate` fits a temperature on held-out samples");
+        note!("note: probabilities are uncalibrated; `loranpac calibrate` fits a temperature on held-out samples");
     }
     if let (true, Some(model)) = (args.probabilities, &classifier.model) {
         warn_stale_temperature(model);
@@ -93,52 +100,82 @@ fn predict(args: &Args) -> Result<()> {
     if args.to == To::Npz && (args.out.is_none() || args.top > 1) {
         bail!("--to npz writes the best class of each sample into a file: give --out, and no --top");
     }
-    let mut out: Box<dyn Write> = match &args.out {
-        Some(_) if args.to == To::Npz => Box::new(io::sink()),
-        Some(path) => Box::new(File::create(path).with_context(|| format!("cannot write {}", path.display()))?),
-        None => Box::new(io::stdout().lock()),
-    };
-    let mut out = BufWriter::new(&mut out);
-    let outcome = (|| -> Result<()> {
-        let labels: Vec<String> = classifier.labels.iter().map(|label| label.to_string()).collect();
-        let top = args.top.min(labels.len());
-        if args.to == To::Csv {
-            writeln!(out, "{}", header(args, top, &labels).join(","))?;
+    match &args.out {
+        Some(path) if args.to == To::Npz => {
+            let mut arrays = Arrays::default();
+            answers(args, &mut classifier, &mut reader, |answer, classifier| {
+                arrays.add(answer, args, classifier);
+                Ok(())
+            })?;
+            arrays.write(path, &classifier)
         }
-        let mut arrays = Arrays::default();
-        let temperature = classifier.temperature.unwrap_or(temperature::UNCALIBRATED);
-        while let Some(batch) = reader.next(ROWS)? {
-            let scores = classifier.scores(&batch.x)?;
-            let x = Features::new(&batch.x, classifier.dim)?;
-            let novelty = match &mut classifier.model {
-                Some(model) if wants_novelty => model.prepared()?.novelty(x)?,
-                _ => None,
-            };
-            for (i, (row, best)) in scores.rows().zip(scores.top_k(top)).enumerate() {
-                let novelty = novelty.as_ref().map(|novelty| novelty[i]);
-                let rejected = args.reject.zip(novelty).is_some_and(|(limit, novelty)| novelty > limit);
-                let shares = args.probabilities.then(|| probabilities(row, temperature));
-                let answer = Answer { number: batch.first + i, best, row, shares, novelty, rejected };
-                match args.to {
-                    To::Csv => writeln!(out, "{}", answer.csv(args, &labels).join(","))?,
-                    To::Jsonl => writeln!(out, "{}", answer.json(args, &classifier))?,
-                    To::Npz => arrays.add(&answer, args, &classifier),
-                }
-            }
+        Some(path) => {
+            let mut file = Target::create(path)?;
+            let failed = |error: io::Error| anyhow::Error::new(error).context(format!("cannot write {}", raw(path)));
+            write_answers(args, &mut classifier, &mut reader, &mut file, false, &failed)?;
+            file.finish()
         }
-        out.flush()?;
-        match &args.out {
-            Some(path) if args.to == To::Npz => arrays.write(path, &classifier),
-            _ => Ok(()),
+        None => {
+            let out = io::stdout().lock();
+            // Data are not changed, but a terminal gets no escape sequences from labels.
+            let terminal = out.is_terminal();
+            write_answers(args, &mut classifier, &mut reader, out, terminal, &|error| Unwritten::new(error).into())
         }
-    })();
-    match outcome {
-        // Whoever reads our output has seen enough.
-        Err(error) if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) => {
-            Ok(())
-        }
-        outcome => outcome,
     }
+}
+
+/// Writes answers as text, for a terminal without control characters.
+fn write_answers(
+    args: &Args,
+    classifier: &mut Classifier,
+    reader: &mut Reader,
+    out: impl Write,
+    terminal: bool,
+    failed: &dyn Fn(io::Error) -> anyhow::Error,
+) -> Result<()> {
+    let mut out = BufWriter::new(out);
+    let label = |label: &Label| if terminal { named(label) } else { label.to_string() };
+    let labels: Vec<String> = classifier.labels.iter().map(label).collect();
+    if args.to == To::Csv {
+        let top = args.top.min(labels.len());
+        writeln!(out, "{}", header(args, top, &labels).join(",")).map_err(failed)?;
+    }
+    answers(args, classifier, reader, |answer, classifier| {
+        let line = match args.to {
+            To::Jsonl if terminal => escape_json(&answer.json(args, classifier).to_string()).into_owned(),
+            To::Jsonl => answer.json(args, classifier).to_string(),
+            To::Csv | To::Npz => answer.csv(args, &labels).join(","),
+        };
+        writeln!(out, "{line}").map_err(failed)
+    })?;
+    out.flush().map_err(failed)
+}
+
+/// Gives the answer for every sample to `take`.
+fn answers(
+    args: &Args,
+    classifier: &mut Classifier,
+    reader: &mut Reader,
+    mut take: impl FnMut(&Answer<'_>, &Classifier) -> Result<()>,
+) -> Result<()> {
+    let temperature = classifier.temperature.unwrap_or(temperature::UNCALIBRATED);
+    let top = args.top.min(classifier.labels.len());
+    while let Some(batch) = reader.next(ROWS)? {
+        let scores = classifier.scores(&batch.x)?;
+        let x = Features::new(&batch.x, classifier.dim)?;
+        let novelty = match &mut classifier.model {
+            Some(model) if args.wants_novelty() => model.prepared()?.novelty(x)?,
+            _ => None,
+        };
+        for (i, (row, best)) in scores.rows().zip(scores.top_k(top)).enumerate() {
+            let novelty = novelty.as_ref().map(|novelty| novelty[i]);
+            let rejected = args.reject.zip(novelty).is_some_and(|(limit, novelty)| novelty > limit);
+            let shares = args.probabilities.then(|| probabilities(row, temperature));
+            let answer = Answer { number: batch.first + i, best, row, shares, novelty, rejected };
+            take(&answer, classifier)?;
+        }
+    }
+    Ok(())
 }
 
 /// What is said about one sample.
@@ -234,7 +271,7 @@ fn header(args: &Args, top: usize, labels: &[String]) -> Vec<String> {
         cells.extend([format!("label{end}"), format!("score{end}")]);
         cells.extend(args.probabilities.then(|| format!("probability{end}")));
     }
-    cells.extend((args.novelty || args.reject.is_some()).then(|| "novelty".to_owned()));
+    cells.extend(args.wants_novelty().then(|| "novelty".to_owned()));
     if args.scores {
         cells.extend(labels.iter().map(|label| quoted(&format!("score:{label}"))));
     }

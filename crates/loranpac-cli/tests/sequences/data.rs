@@ -21,7 +21,8 @@ pub enum Data {
 /// Labels that are easily confused, or hard to print.
 fn label(index: usize) -> Label {
     let long = "x".repeat(300);
-    let texts = ["7", "", " 7", "cat", "Katze \u{1f408}", "\u{202e}esrever", "line\nbreak", "\u{1b}[31mred", "a|b*c_d", &long];
+    let texts =
+        ["7", "", " 7", "cat", "Katze \u{1f408}", "\u{202e}esrever", "line\nbreak", "\u{1b}[31mred", "a|b*c_d", &long];
     match index {
         0 => Label::from(7),
         1 => Label::from(-1),

@@ -26,16 +26,30 @@ use world::{Seen, World};
 /// An operation. Seeds choose samples and classes among those that the model has at the time.
 #[derive(Debug, Clone)]
 pub enum Step {
-    Learn { data: Data, count: usize, seed: u64 },
+    Learn {
+        data: Data,
+        count: usize,
+        seed: u64,
+    },
     Forget(u64),
     Rename(u64),
-    Relabel { count: usize, seed: u64 },
-    Unlearn { count: usize, seed: u64 },
+    Relabel {
+        count: usize,
+        seed: u64,
+    },
+    Unlearn {
+        count: usize,
+        seed: u64,
+    },
     /// Samples that were never learned.
     UnlearnUnknown(u64),
     RelabelUnknown(u64),
     Calibrate(u64),
-    Merge { data: Data, count: usize, seed: u64 },
+    Merge {
+        data: Data,
+        count: usize,
+        seed: u64,
+    },
     Rollback,
     Export,
     /// The last change again: nothing may happen.
@@ -128,7 +142,8 @@ fn settings() -> impl Strategy<Value = Settings> {
 #[test]
 fn every_sequence_of_operations_keeps_every_promise() {
     let cases = std::env::var("LORANPAC_SEQUENCES").ok().and_then(|n| n.parse().ok()).unwrap_or(200);
-    let config = ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 3000, ..ProptestConfig::default() };
+    let config =
+        ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 3000, ..ProptestConfig::default() };
     let seen = std::cell::RefCell::new(Seen::default());
     let mut runner = TestRunner::new(config);
     let outcome = runner.run(&(settings(), steps()), |(settings, steps)| {

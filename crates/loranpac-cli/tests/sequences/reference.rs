@@ -69,7 +69,9 @@ pub fn solve(
     let rows: Vec<&[f32]> = samples.iter().map(|sample| sample.x.as_slice()).collect();
     let k = kernel(map, &rows, &rows);
     let with = kernel(map, &rows, queries);
-    let y = Mat::from_fn(labels.len(), samples.len(), |c, i| f64::from(u8::from(samples[i].label.as_ref() == Some(&labels[c]))));
+    let y = Mat::from_fn(labels.len(), samples.len(), |c, i| {
+        f64::from(u8::from(samples[i].label.as_ref() == Some(&labels[c])))
+    });
     let eigen = k.self_adjoint_eigen(Side::Lower).unwrap();
     let n = samples.len();
     // faer sorts eigenvalues upwards.

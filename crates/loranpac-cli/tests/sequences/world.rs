@@ -8,7 +8,9 @@ use std::process::Command;
 use loranpac::lift::FeatureMap;
 use loranpac::{Features, Label, Schedule};
 use loranpac_store::disk::Disk;
-use loranpac_store::{Edited, Error, Fingerprint, Inference, Manifest, Merged, Model, Part, Precision, Rolled, Settings};
+use loranpac_store::{
+    Edited, Error, Fingerprint, Inference, Manifest, Merged, Model, Part, Precision, Rolled, Settings,
+};
 use loranpac_store::{merge, merged_before};
 use tempfile::TempDir;
 
@@ -62,7 +64,12 @@ enum Change {
     Unlearn(Vec<f32>, Vec<Label>),
     Calibrate(Vec<f32>, Vec<Label>),
     /// Another model with its samples, and the place of the merged one.
-    Merge { other: PathBuf, x: Vec<f32>, y: Vec<Label>, target: PathBuf },
+    Merge {
+        other: PathBuf,
+        x: Vec<f32>,
+        y: Vec<Label>,
+        target: PathBuf,
+    },
     Rollback(u64),
 }
 
@@ -242,9 +249,13 @@ impl World {
         match self.try_apply(change, disk) {
             Ok(Edited::Done { unchecked }) => Outcome::Done { unchecked },
             Ok(Edited::Already { .. }) => Outcome::Already,
-            Err(Error::Engine(_) | Error::Refused(_) | Error::Write { .. } | Error::Unsure { .. } | Error::Exists { .. }) => {
-                Outcome::Refused
-            }
+            Err(
+                Error::Engine(_)
+                | Error::Refused(_)
+                | Error::Write { .. }
+                | Error::Unsure { .. }
+                | Error::Exists { .. },
+            ) => Outcome::Refused,
             Err(error) => panic!("{error}"),
         }
     }
@@ -294,7 +305,7 @@ impl World {
                 if let Some(version) = model.manifest().calibrated_on(&held_out) {
                     return Ok(Edited::Already { version });
                 }
-                model.edit()?.calibrate(0.5, &held_out);
+                model.calibrate(0.5, &held_out);
                 DONE
             }
             Change::Merge { .. } | Change::Rollback(_) => DONE,
@@ -326,7 +337,8 @@ impl World {
         let (dim, infinite) = (self.settings.lift.dim, self.is_infinite());
         let half = self.settings.config.half;
         let rounded = |v: &f32| if half { half::f16::from_f32(*v).to_f32() } else { *v };
-        let rows = |x: &[f32]| x.chunks_exact(dim).map(|row| row.iter().map(rounded).collect::<Vec<_>>()).collect::<Vec<_>>();
+        let rows =
+            |x: &[f32]| x.chunks_exact(dim).map(|row| row.iter().map(rounded).collect::<Vec<_>>()).collect::<Vec<_>>();
         let learned = |x: &[f32], y: &[Label]| {
             let pairs = rows(x).into_iter().zip(y);
             pairs.map(|(x, label)| Sample { x, label: Some(label.clone()) }).collect::<Vec<_>>()
@@ -427,7 +439,10 @@ impl World {
             for (i, row) in found.rows().enumerate() {
                 for (c, score) in row.iter().enumerate() {
                     let apart = (f64::from(*score) - expected.scores[(c, i)]).abs() / scale;
-                    assert!(apart < tolerance, "sample {i}, class {c}: {score} is off by {apart:e} > {tolerance:e}; {facts:?}");
+                    assert!(
+                        apart < tolerance,
+                        "sample {i}, class {c}: {score} is off by {apart:e} > {tolerance:e}; {facts:?}"
+                    );
                 }
             }
         }
@@ -457,7 +472,8 @@ impl World {
         };
         assert_eq!(names(&self.path), expected);
         assert!(model.history().len() <= self.settings.keep);
-        let beside: Vec<String> = names(self.folder.path()).into_iter().filter(|name| name.contains("partial")).collect();
+        let beside: Vec<String> =
+            names(self.folder.path()).into_iter().filter(|name| name.contains("partial")).collect();
         assert!(beside.is_empty(), "{beside:?} is left");
     }
 

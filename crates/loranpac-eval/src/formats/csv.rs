@@ -4,10 +4,13 @@
 //! (`first`, `last`, a number), their cell tells only if it is one of the usual names, because a label may be a text.
 //! A line `0,1,2,...`, of three columns or more, is a header too: so pandas writes columns that have no names.
 //!
-//! **Cells** lie between tabs if the first line has any, else between semicolons, else between commas.
+//! **Cells** lie between tabs if the first line has any, else between semicolons, else between commas. Blanks around
+//! names and numbers do not count. A label is what the file says, blanks included: ` cat` and `cat` are two classes.
 
-use std::io::{Cursor, Read};
+use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use csv::{ByteRecord, ReaderBuilder};
 
@@ -22,7 +25,9 @@ const GLANCE: u64 = 1 << 16;
 
 pub(super) struct Csv {
     path: PathBuf,
-    reader: csv::Reader<Box<dyn Read + Send>>,
+    reader: csv::Reader<Limited>,
+    /// Bytes that may still be read for one record.
+    left: Arc<AtomicUsize>,
     /// Names of the columns, if there is a header.
     names: Option<Vec<String>>,
     label: Option<usize>,
@@ -41,11 +46,13 @@ impl Csv {
     ) -> Result<Csv, Error> {
         let (source, glance) = look(source).map_err(|source| Error::Read { path: path.to_owned(), source })?;
         let delimiter = delimiter.unwrap_or_else(|| delimiter_of(&glance));
+        let left = Arc::new(AtomicUsize::new(0));
+        let source = Limited { source, left: left.clone() };
         // Lines of different lengths are told by us, with the line; headers as well.
         let reader = ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(source);
         let record = ByteRecord::new();
         let mut csv =
-            Csv { path: path.to_owned(), reader, names: None, label: None, columns: 0, record, pending: false };
+            Csv { path: path.to_owned(), reader, left, names: None, label: None, columns: 0, record, pending: false };
         if !csv.advance()? {
             return Err(Error::Container { path: path.to_owned(), reason: "there are no lines".to_owned() });
         }
@@ -97,7 +104,12 @@ impl Csv {
 
     /// Reads the next line; false at the end.
     fn advance(&mut self) -> Result<bool, Error> {
+        self.left.store(text::LONGEST_LINE, Ordering::Relaxed);
+        let line = self.reader.position().line();
         self.reader.read_byte_record(&mut self.record).map_err(|e| match e.into_kind() {
+            csv::ErrorKind::Io(_) if self.left.load(Ordering::Relaxed) == 0 => {
+                self.refuse(line, LineProblem::TooLong { limit: text::LONGEST_LINE })
+            }
             csv::ErrorKind::Io(source) => Error::Read { path: self.path.clone(), source },
             other => Error::Container { path: self.path.clone(), reason: format!("{other:?}") },
         })
@@ -117,13 +129,14 @@ impl Csv {
             return Err(LineProblem::Cells { found: self.record.len(), expected: self.columns });
         }
         for (at, cell) in self.record.iter().enumerate() {
-            let cell = std::str::from_utf8(cell).map_err(|_| LineProblem::NotText)?.trim();
+            let cell = std::str::from_utf8(cell).map_err(|_| LineProblem::NotText)?;
             if Some(at) == self.label {
-                if cell.is_empty() {
+                if cell.trim().is_empty() {
                     return Err(LineProblem::EmptyLabel { column: self.column(at) });
                 }
                 piece.labels.push(text::label(cell));
             } else {
+                let cell = cell.trim();
                 let number = cell.parse().map_err(|_| self.not_a_number(at, cell))?;
                 piece.x.push(number);
             }
@@ -144,6 +157,25 @@ impl Csv {
     fn column(&self, at: usize) -> String {
         let name = self.names.as_ref().and_then(|names| names.get(at));
         name.map_or_else(|| at.to_string(), |name| text::shorten(name))
+    }
+}
+
+/// Fails when one record has taken more than it may.
+struct Limited {
+    source: Box<dyn Read + Send>,
+    left: Arc<AtomicUsize>,
+}
+
+impl Read for Limited {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.left.load(Ordering::Relaxed);
+        if left == 0 {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let most = left.min(buffer.len());
+        let got = self.source.read(&mut buffer[..most])?;
+        self.left.store(left - got, Ordering::Relaxed);
+        Ok(got)
     }
 }
 
@@ -183,7 +215,7 @@ fn place(wanted: &str, columns: usize) -> Option<usize> {
 }
 
 /// A look at the beginning of the first line; the source that is given back begins where the text does.
-fn look(mut source: Box<dyn Read + Send>) -> std::io::Result<(Box<dyn Read + Send>, Vec<u8>)> {
+fn look(mut source: Box<dyn Read + Send>) -> io::Result<(Box<dyn Read + Send>, Vec<u8>)> {
     let mut start = Vec::new();
     source.by_ref().take(GLANCE).read_to_end(&mut start)?;
     if start.starts_with(MARK) {

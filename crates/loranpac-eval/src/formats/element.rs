@@ -81,14 +81,26 @@ impl Kind {
                     })?);
                 }
             }
-            (Kind::Unicode(_), Elements::Text(out)) => out.extend(items.map(|b| {
-                let points = b.chunks_exact(4).map(|p| number(p, big) as u32).take_while(|&p| p != 0);
-                points.map(|p| char::from_u32(p).unwrap_or(char::REPLACEMENT_CHARACTER)).collect::<String>()
-            })),
-            (Kind::Bytes(_), Elements::Text(out)) => out.extend(items.map(|b| {
-                let end = b.iter().rposition(|&c| c != 0).map_or(0, |last| last + 1);
-                String::from_utf8_lossy(&b[..end]).into_owned()
-            })),
+            (Kind::Unicode(_), Elements::Text(out)) => {
+                for b in items {
+                    let points = b.chunks_exact(4).map(|p| {
+                        let point = number(p, big) as u32;
+                        char::from_u32(point).ok_or_else(|| format!("{point:#x} is not a character of Unicode"))
+                    });
+                    let text = points.collect::<Result<String, _>>();
+                    let mut text = text.map_err(|reason| ArrayProblem::Label { row: out.len(), reason })?;
+                    text.truncate(text.trim_end_matches('\0').len());
+                    out.push(text);
+                }
+            }
+            (Kind::Bytes(_), Elements::Text(out)) => {
+                for b in items {
+                    let end = b.iter().rposition(|&c| c != 0).map_or(0, |last| last + 1);
+                    let text = std::str::from_utf8(&b[..end]);
+                    let reason = "its bytes are not text in UTF-8".to_owned();
+                    out.push(text.map_err(|_| ArrayProblem::Label { row: out.len(), reason })?.to_owned());
+                }
+            }
             _ => unreachable!("the container was made by Kind::empty"),
         }
         Ok(())

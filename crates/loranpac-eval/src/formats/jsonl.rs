@@ -58,10 +58,14 @@ impl Jsonl {
         loop {
             self.buffer.clear();
             let failed = |source| Error::Read { path: self.path.clone(), source };
-            if self.source.read_until(b'\n', &mut self.buffer).map_err(failed)? == 0 {
+            let mut line = self.source.by_ref().take(text::LONGEST_LINE as u64 + 1);
+            if line.read_until(b'\n', &mut self.buffer).map_err(failed)? == 0 {
                 return Ok(false);
             }
             self.line += 1;
+            if self.buffer.len() > text::LONGEST_LINE {
+                return Err(self.refuse(LineProblem::TooLong { limit: text::LONGEST_LINE }));
+            }
             if !self.buffer.trim_ascii().is_empty() {
                 return Ok(true);
             }

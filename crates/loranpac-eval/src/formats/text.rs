@@ -5,6 +5,7 @@ use std::path::Path;
 use loranpac::Label;
 
 use crate::error::Error;
+use crate::text::integer;
 
 /// Names that labels have where nobody says otherwise.
 pub(super) const LABELS: &[&str] = &["label", "y", "class"];
@@ -48,9 +49,12 @@ pub(super) fn missing<S: AsRef<str>>(path: &Path, columns: &[S], column: String,
     Error::MissingColumn { path: path.to_owned(), what, column, found }
 }
 
-/// A whole number is a number, all else is a text.
+/// The most bytes of a line of JSON, or of a record of a table, that are read: one without an end must not fill the memory.
+pub(super) const LONGEST_LINE: usize = 64 << 20;
+
+/// A whole number is a number if it is written as one, all else is a text, as it stands.
 pub(super) fn label(text: &str) -> Label {
-    text.parse().map_or_else(|_| Label::from(text), Label::Integer)
+    integer(text).map_or_else(|| Label::from(text), Label::Integer)
 }
 
 /// A number that should be whole, as a label.

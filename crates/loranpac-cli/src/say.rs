@@ -1,0 +1,77 @@
+//! What the program prints. Everything goes through here: text of others is escaped, a closed pipe is no failure, and
+//! what cannot be written is an error instead of a panic.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use loranpac_eval::text::{escape, escape_json, escape_lines};
+
+/// Writes a line to standard output; gives an error that has to be looked at.
+macro_rules! say {
+    ($($words:tt)*) => { $crate::say::lines(&format!("{}\n", format_args!($($words)*))) };
+}
+
+/// Writes a line to standard error. Nothing is to be done if that fails.
+macro_rules! note {
+    ($($words:tt)*) => { $crate::say::aside(&format!($($words)*)) };
+}
+
+pub(crate) use {note, say};
+
+/// Standard output cannot be written to.
+#[derive(Debug)]
+pub struct Unwritten {
+    source: io::Error,
+    /// Whether the command had done its work before.
+    changed: bool,
+}
+
+impl fmt::Display for Unwritten {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let before = if self.changed { "the model has been changed, but " } else { "" };
+        // Without the number that Rust adds to what the system says.
+        let reason = self.source.to_string();
+        let reason = reason.split(" (os error").next().unwrap_or_default();
+        write!(f, "{before}cannot write the output: {reason}")
+    }
+}
+
+impl std::error::Error for Unwritten {}
+
+impl Unwritten {
+    pub fn new(source: io::Error) -> Unwritten {
+        Unwritten { source, changed: false }
+    }
+
+    /// Whether the reader of our output has ended: it has seen enough.
+    pub fn is_closed(&self) -> bool {
+        self.source.kind() == io::ErrorKind::BrokenPipe
+    }
+}
+
+/// For what is said after the model was changed on the disk.
+pub fn changed(said: Result<(), Unwritten>) -> Result<(), Unwritten> {
+    said.map_err(|error| Unwritten { changed: true, ..error })
+}
+
+/// Writes text to standard output; control characters other than line ends are escaped.
+pub fn lines(text: &str) -> Result<(), Unwritten> {
+    bytes(escape_lines(text).as_bytes())
+}
+
+/// Writes JSON to standard output, as valid as it was and without raw control characters.
+pub fn json(text: &str) -> Result<(), Unwritten> {
+    bytes(escape_json(text).as_bytes())
+}
+
+/// Writes bytes of our own to standard output as they are.
+pub fn bytes(bytes: &[u8]) -> Result<(), Unwritten> {
+    let mut out = io::stdout().lock();
+    // What is left in the buffer at the end of the process would be lost without an error.
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(Unwritten::new)
+}
+
+/// Writes one line to standard error.
+pub fn aside(text: &str) {
+    let _ = writeln!(io::stderr(), "{}", escape(text));
+}
