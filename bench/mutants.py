@@ -1,7 +1,7 @@
 """Do the tests of the theory notice mistakes? One mistake at a time is made in a clone of the last commit, and
 `cargo test -p loranpac --test theory` must fail, or exceed the time limit.
 
-    python bench/mutants.py            # prints one line per mistake; takes half an hour on two cores
+    python bench/mutants.py            # prints one line per mistake; takes ten minutes on two cores
     python bench/mutants.py --check    # only checks that every mistake applies to the sources as they are
 
 Ends with an error if a mistake was missed, does not compile, or does not apply: its text must stand exactly once in its
