@@ -6,6 +6,9 @@ import re
 import numpy as np
 import pytest
 
+# Without it scikit-learn skips its check of array API input. It must be set before SciPy is imported.
+os.environ["SCIPY_ARRAY_API"] = "1"
+
 
 def skipped(report):
     """Adds a line TOOL<TAB>TEST<TAB>why to the file that LORANPAC_SKIPPED names, as the tests in Rust do."""
