@@ -1,7 +1,31 @@
 """What the tests share."""
 
+import os
+import re
+
 import numpy as np
 import pytest
+
+# Without it scikit-learn skips its check of array API input. It must be set before SciPy is imported.
+os.environ["SCIPY_ARRAY_API"] = "1"
+
+
+def skipped(report):
+    """Adds a line TOOL<TAB>TEST<TAB>why to the file that LORANPAC_SKIPPED names, as the tests in Rust do."""
+    listed = os.environ.get("LORANPAC_SKIPPED")
+    if listed and report.skipped and not hasattr(report, "wasxfail"):
+        why = " ".join(report.longrepr[2].split()).removeprefix("Skipped: ")
+        module = re.match("could not import '([^']+)'", why)
+        with open(listed, "a", encoding="utf-8") as file:
+            file.write(f"{module[1] if module else 'another machine'}\t{report.nodeid}\t{why}\n")
+
+
+def pytest_runtest_logreport(report):
+    skipped(report)
+
+
+def pytest_collectreport(report):
+    skipped(report)
 
 
 class Blobs:

@@ -32,7 +32,9 @@ def test_pages(page, tmp_path, monkeypatch):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     names = {"__name__": "page"}
-    for number, block in enumerate(blocks(ROOT / page), 1):
+    found = blocks(ROOT / page)
+    assert found
+    for number, block in enumerate(found, 1):
         exec(compile(block, f"{page}, block {number}", "exec"), names)
 
 

@@ -1,6 +1,8 @@
-//! The report in a real browser: Chromium, where it is installed. Elsewhere this test says so and passes.
+//! The report in a real browser: Chromium, where it is installed. Elsewhere this test is skipped.
 
 mod common;
+#[path = "../../loranpac/tests/skip/mod.rs"]
+mod skip;
 
 use std::path::Path;
 use std::process::Command;
@@ -78,8 +80,7 @@ fn visit(browser: &str, page: &Path, profile: &Path) -> (String, String) {
 #[test]
 fn the_report_works_in_a_browser() {
     let Some(browser) = chromium() else {
-        println!("skipped: no Chromium here");
-        return;
+        return skip::skipped("Chromium", "the_report_works_in_a_browser", "it is not installed");
     };
     let out = TempDir::new().unwrap();
     // A recipe with matrices, lines and several methods.

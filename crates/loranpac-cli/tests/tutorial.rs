@@ -2,6 +2,8 @@
 
 #[path = "../../loranpac-store/tests/exports/python.rs"]
 mod python;
+#[path = "../../loranpac/tests/skip/mod.rs"]
+mod skip;
 
 use std::path::Path;
 use std::process::Command;
@@ -47,11 +49,7 @@ fn every_command_of_the_tutorial_works() {
         "import numpy, onnx, onnxruntime",
     ) {
         Ok(python) => python,
-        Err(reason) => {
-            assert!(std::env::var_os("LORANPAC_REQUIRE_PYTHON").is_none(), "{reason}");
-            println!("not run, because there is no onnxruntime here: the Python of docs/tutorial.md ({reason})");
-            return;
-        }
+        Err(why) => return skip::skipped("onnxruntime", "every_command_of_the_tutorial_works (its Python)", &why),
     };
     let said = run(&python, &["-c", &served]);
     let answers = std::fs::read_to_string(folder.path().join("answers.csv")).unwrap();

@@ -1,4 +1,9 @@
-//! Files that NumPy, pandas and PyArrow write. Needs a Python with these; `LORANPAC_PYTHON` names another than `python3`.
+//! Files that NumPy, pandas and PyArrow write. Needs Python 3 and these packages from PyPI.
+
+#[path = "../../loranpac-store/tests/exports/python.rs"]
+mod python;
+#[path = "../../loranpac/tests/skip/mod.rs"]
+mod skip;
 
 use std::path::Path;
 use std::process::Command;
@@ -36,17 +41,14 @@ pq.write_table(table, to + "second.parquet", data_page_version="2.0", version="2
 
 #[test]
 fn what_other_programs_write_is_read() {
+    let packages = ["numpy", "pandas", "pyarrow"];
+    let python = match python::environment("python-writers", &packages, "import numpy, pandas, pyarrow.parquet") {
+        Ok(python) => python,
+        Err(why) => return skip::skipped("NumPy, pandas and PyArrow", "what_other_programs_write_is_read", &why),
+    };
     let folder = TempDir::new().unwrap();
-    let python = std::env::var("LORANPAC_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    let run = Command::new(&python).args(["-c", SCRIPT]).arg(folder.path()).output();
-    match run {
-        Ok(output) if output.status.success() => {}
-        Ok(output) if String::from_utf8_lossy(&output.stderr).contains("ModuleNotFoundError") => {
-            return println!("skipped: {python} has no NumPy, pandas or PyArrow");
-        }
-        Ok(output) => panic!("{}", String::from_utf8_lossy(&output.stderr)),
-        Err(error) => return println!("skipped: no {python}: {error}"),
-    }
+    let output = Command::new(python).args(["-c", SCRIPT]).arg(folder.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let mut names = vec!["stored.npz", "columns.npz", "double.npy", "counted.csv", "named.csv", "semicolons.csv"];
     names.extend(["tabs.tsv", "pandas.jsonl"]);
     if cfg!(feature = "parquet") {

@@ -1,4 +1,7 @@
-//! Real features, where they are: `../shared/data` beside the repository. Elsewhere these tests say so and pass.
+//! Real features, where they are: `../shared/data` beside the repository. Elsewhere these tests are skipped.
+
+#[path = "../../loranpac/tests/skip/mod.rs"]
+mod skip;
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -11,11 +14,11 @@ use loranpac_eval::run::{Experiment, Run};
 use loranpac_eval::spec::{Spec, When};
 use loranpac_eval::stream::{self, Scenario};
 
-/// The data set, or none and a word about it.
-fn clinc(per_class: usize) -> Option<Dataset> {
+/// The data set; none, and the test noted as skipped, where it is not there.
+fn clinc(test: &str, per_class: usize) -> Option<Dataset> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/clinc150-minilm.npz");
     if !path.exists() {
-        println!("skipped: no real features beside the repository");
+        skip::skipped("../shared/data", test, "there is no clinc150-minilm.npz");
         return None;
     }
     let mut data = Dataset::open(&path).unwrap();
@@ -42,7 +45,7 @@ fn run(data: &Dataset, method: &str, schedule: Schedule, truncation: Option<Trun
 
 #[test]
 fn intents_are_learned_by_both_filters_and_schedules() {
-    let Some(data) = clinc(5) else { return };
+    let Some(data) = clinc("intents_are_learned_by_both_filters_and_schedules", 5) else { return };
     let accuracy = |method, schedule| run(&data, method, schedule, None).final_accuracy.unwrap();
     let late = accuracy("loranpac", Schedule::Late);
     let paper = accuracy("loranpac", Schedule::Paper);
@@ -54,7 +57,7 @@ fn intents_are_learned_by_both_filters_and_schedules() {
 /// The file has an exact duplicate among its first 30 samples per class; keeping its null direction is fatal.
 #[test]
 fn one_duplicate_collapses_min_norm_and_nothing_else() {
-    let Some(mut data) = clinc(30) else { return };
+    let Some(mut data) = clinc("one_duplicate_collapses_min_norm_and_nothing_else", 30) else { return };
     // The duplicate alone, among 40 classes or so: enough samples to see it, few enough for a test.
     let row =
         |data: &Dataset, i: usize| data.train.x[i * 384..(i + 1) * 384].iter().map(|v| v.to_bits()).collect::<Vec<_>>();
