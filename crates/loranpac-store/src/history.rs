@@ -52,7 +52,11 @@ impl Model {
         }
         let lock = lock(folder)?;
         let manifest = match Manifest::read(&current) {
-            Ok(manifest) => manifest,
+            Ok(manifest) => {
+                // What an interrupted commit has left; what cannot be removed is in the way of nothing.
+                let _ = commit::collect(&*disk, folder, &manifest);
+                manifest
+            }
             // A newer program can read it, and what could not be read may be whole.
             Err(error @ Error::Version { .. }) => return Err(error),
             Err(Error::Read { source, path }) if source.kind() != std::io::ErrorKind::NotFound => {

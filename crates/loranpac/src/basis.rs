@@ -209,6 +209,9 @@ impl<T: Scalar> Basis<T> {
     /// `Q <- Q V` for V of r rows and at most r columns, in place, a panel of rows at a time.
     pub fn rotate(&mut self, v: MatRef<'_, f64>) {
         assert!(v.nrows() == self.rank && v.ncols() <= self.rank);
+        if self.rank == 0 {
+            return;
+        }
         let (width, rank, kept) = (self.width, self.rank, v.ncols());
         let v: Mat<T> = cast(v);
         let mut panels: Vec<Vec<MatMut<'_, T>>> = (0..width.div_ceil(PANEL)).map(|_| Vec::new()).collect();

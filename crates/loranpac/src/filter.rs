@@ -237,7 +237,9 @@ impl Dual<'_> {
             Filter::Soft(ridge) => {
                 let ridge = self.ridge(ridge)?;
                 self.kernel.solve(&mut x, ridge)?;
-                let unfitted = squared_norm(self.labels.as_ref()) - ridge * ridge * squared_norm(x.as_ref());
+                // Y - X K = lambda X, multiplied before it is squared: lambda^2 of samples without energy is zero.
+                let residual: f64 = x.col_iter().flat_map(|x| x.iter()).map(|v| (ridge * v).powi(2)).sum();
+                let unfitted = squared_norm(self.labels.as_ref()) - residual;
                 Facts {
                     kept: x.ncols(),
                     ridge,

@@ -47,9 +47,9 @@ pub enum Unsound {
     /// Files are not as they were written.
     Damaged(usize),
     /// Files could not be read, so that nothing is known about them.
-    Unreadable(usize),
+    Unreadable,
     /// Files were written by a newer program.
-    Newer(usize),
+    Newer,
 }
 
 impl std::fmt::Display for Unsound {
@@ -57,8 +57,8 @@ impl std::fmt::Display for Unsound {
         match self {
             Unsound::Damaged(1) => write!(f, "the model is damaged in one place"),
             Unsound::Damaged(count) => write!(f, "the model is damaged in {count} places"),
-            Unsound::Unreadable(_) => write!(f, "the model could not be read as a whole; it may or may not be damaged"),
-            Unsound::Newer(_) => write!(f, "the model was written by a newer version of loranpac"),
+            Unsound::Unreadable => write!(f, "the model could not be read as a whole; it may or may not be damaged"),
+            Unsound::Newer => write!(f, "the model was written by a newer version of loranpac"),
         }
     }
 }
@@ -75,8 +75,8 @@ pub fn verify(args: VerifyArgs) -> Result<()> {
         let texts = |errors: &[Error]| errors.iter().map(|error| error.to_string()).collect::<Vec<_>>();
         let unsound = match (found.damage.len(), found.unreadable.len(), found.newer.len()) {
             (0, 0, 0) => None,
-            (0, 0, newer) => Some(Unsound::Newer(newer)),
-            (0, unreadable, _) => Some(Unsound::Unreadable(unreadable)),
+            (0, 0, _) => Some(Unsound::Newer),
+            (0, _, _) => Some(Unsound::Unreadable),
             (damage, ..) => Some(Unsound::Damaged(damage)),
         };
         let value = json!({

@@ -25,7 +25,7 @@ use world::{Seen, World};
 
 /// An operation. Seeds choose samples and classes among those that the model has at the time.
 #[derive(Debug, Clone)]
-pub enum Step {
+pub(crate) enum Step {
     Learn {
         data: Data,
         count: usize,
@@ -54,8 +54,6 @@ pub enum Step {
     Export,
     /// The last change again: nothing may happen.
     Repeat,
-    /// The program itself verifies the model and predicts with it.
-    OtherProcess,
 }
 
 fn data() -> impl Strategy<Value = Data> {

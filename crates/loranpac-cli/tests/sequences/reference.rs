@@ -17,6 +17,9 @@ const HOPELESS: f64 = 0.02;
 /// Rounding of single precision, with room for the sums it goes through.
 const SINGLE: f64 = 2e-6;
 
+/// The share of the energy of samples below which a direction that is left of them counts as rounding.
+const TAKEN_BACK: f64 = 2e-5;
+
 /// The scores that a filter gives, and how many digits of them can be expected.
 pub struct Expected {
     /// One row for each class, one column for each sample that was asked about.
@@ -57,7 +60,13 @@ fn arc_cosine(x: &[f32], z: &[f32]) -> f64 {
     a * b * (t.sin() + (std::f64::consts::PI - t) * t.cos()) / (2.0 * std::f64::consts::PI)
 }
 
-/// The scores of `queries`, for the ridge or the number of directions that the model reports.
+/// Squared length of a lifted sample.
+pub fn energy(map: &dyn FeatureMap, x: &[f32]) -> f64 {
+    kernel(map, &[x], &[x])[(0, 0)]
+}
+
+/// The scores of `queries`, for the ridge or the number of directions that the model reports. Samples of an energy of
+/// `taken_back` were removed from explicit features; what is smaller than their rounding may be lost with them.
 pub fn solve(
     map: &dyn FeatureMap,
     samples: &[Sample],
@@ -65,6 +74,7 @@ pub fn solve(
     filter: Filter,
     facts: &Facts,
     queries: &[&[f32]],
+    taken_back: f64,
 ) -> Expected {
     let rows: Vec<&[f32]> = samples.iter().map(|sample| sample.x.as_slice()).collect();
     let k = kernel(map, &rows, &rows);
@@ -99,6 +109,7 @@ pub fn solve(
         turned.col_mut(n - 1 - j).iter_mut().for_each(|v| *v *= weight);
     }
     let scores = turned * (eigen.U().transpose() * with);
-    let tolerance = 1e-5 + SINGLE * lost;
+    let removed = if map.is_infinite() { 0.0 } else { TAKEN_BACK * taken_back / largest };
+    let tolerance = 1e-5 + (SINGLE + removed) * lost;
     Expected { scores, tolerance: (tolerance < HOPELESS).then_some(tolerance) }
 }

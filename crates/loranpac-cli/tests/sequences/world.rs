@@ -18,7 +18,7 @@ use crate::Step;
 use crate::data::{Data, samples};
 use crate::faulty::{Fault, Faulty};
 use crate::random::Random;
-use crate::reference::{Sample, solve};
+use crate::reference::{Sample, energy, solve};
 
 /// What was looked at, to see that tests test.
 #[derive(Debug, Default)]
@@ -52,6 +52,8 @@ struct Memory {
     tainted: bool,
     /// Whether classes or samples were removed or moved.
     edited: bool,
+    /// Squared length of the longest samples that were taken back: their rounding stays in the Gram matrix.
+    taken_back: f64,
 }
 
 /// A change with everything it was given, so that it can be repeated.
@@ -65,6 +67,7 @@ enum Change {
     Calibrate(Vec<f32>, Vec<Label>),
     /// Another model with its samples, and the place of the merged one.
     Merge {
+        ours: PathBuf,
         other: PathBuf,
         x: Vec<f32>,
         y: Vec<Label>,
@@ -128,9 +131,6 @@ impl World {
 
     /// Does something, perhaps killed at first, and looks at everything.
     pub fn step(&mut self, step: &Step, killed: Option<usize>) {
-        if matches!(step, Step::OtherProcess) {
-            return self.other_process();
-        }
         if matches!(step, Step::Export) {
             return self.export();
         }
@@ -211,7 +211,7 @@ impl World {
                 model.note("other", &Fingerprint::of(Features::new(&x, dim).unwrap(), &y));
                 model.commit().unwrap();
                 self.models += 1;
-                Change::Merge { other, x, y, target: path }
+                Change::Merge { ours: self.path.clone(), other, x, y, target: path }
             }
             Step::Rollback => {
                 let model = Model::open(&self.path).unwrap();
@@ -219,7 +219,7 @@ impl World {
                 let current = model.manifest().version;
                 Change::Rollback(kept.iter().map(|old| old.version).find(|version| *version < current)?)
             }
-            Step::Export | Step::Repeat | Step::OtherProcess => return None,
+            Step::Export | Step::Repeat => return None,
         })
     }
 
@@ -263,8 +263,8 @@ impl World {
     fn try_apply(&self, change: &Change, disk: Box<dyn Disk>) -> Result<Edited, Error> {
         const DONE: Edited = Edited::Done { unchecked: 0 };
         let features = |x| Features::new(x, self.dim());
-        if let Change::Merge { other, target, .. } = change {
-            let mut models = [self.path.as_path(), other].map(|path| Model::open(path).unwrap());
+        if let Change::Merge { ours, other, target, .. } = change {
+            let mut models = [ours, other].map(|path| Model::open(path).unwrap());
             let manifests: Vec<Manifest> = models.iter().map(|model| model.manifest().clone()).collect();
             if merged_before(target, &manifests, true)?.is_some() {
                 return Ok(Edited::Already { version: 1 });
@@ -324,7 +324,8 @@ impl World {
         let is_merge = matches!(change, Change::Merge { .. });
         let target = self.target(change).to_owned();
         let version = Model::open(&target).map_or(0, |model| model.manifest().version);
-        let is_new = if is_merge { target.exists() } else { !self.versions.contains_key(&version) };
+        let is_new =
+            if is_merge { target.exists() && target != self.path } else { !self.versions.contains_key(&version) };
         if *outcome == Outcome::Refused {
             self.seen.refused += 1;
             assert!(!is_new, "refused, and yet there is a version {version}");
@@ -371,6 +372,8 @@ impl World {
                 memory.samples.extend(moved);
             }
             Change::Unlearn(x, y) => {
+                let energies = rows(x).into_iter().map(|row| energy(&*self.map, &row));
+                memory.taken_back += energies.fold(0.0, f64::max);
                 for (x, label) in rows(x).iter().zip(y) {
                     match place(&memory.samples, x, label) {
                         Some(found) => drop(memory.samples.remove(found)),
@@ -430,7 +433,8 @@ impl World {
         let found = model.prepared().unwrap().scores(Features::new(&flat, self.dim()).unwrap()).unwrap();
         assert!(found.rows().flatten().all(|score| score.is_finite()), "a score is not finite");
         let facts = model.prepared().unwrap().facts().unwrap();
-        let expected = solve(&*self.map, &self.now.samples, &labels, self.settings.config.filter, &facts, &queries);
+        let filter = self.settings.config.filter;
+        let expected = solve(&*self.map, &self.now.samples, &labels, filter, &facts, &queries, self.now.taken_back);
         let Some(tolerance) = expected.tolerance else { return };
         let uncut = certificate.cuts == 0 && certificate.capped == 0 && self.settings.config.schedule == Schedule::Late;
         if uncut {
