@@ -224,7 +224,7 @@ fn models_of_several_sites_become_one() {
     stdout(&loranpac(&["init", &other, "--dim", "4", "--width", "300", "--lift-seed", "5"]));
     refused(&["merge", &sites[0], &other, "-o", &place.path("x.lrp")], &["different lifts", "seed 5"]);
     refused(&["merge", &sites[0], &whole, "-o", &place.path("x.lrp")], &["0.csv", "--again"]);
-    refused(&["merge", &sites[0], &sites[1], "-o", &all], &["there already"]);
+    refused(&["merge", &sites[0], &sites[1], "-o", &all], &["exists already"]);
     assert!(!Path::new(&place.path("x.lrp")).exists());
 }
 
@@ -240,7 +240,9 @@ fn a_change_of_mind_is_a_command() {
     stdout(&loranpac(&["unlearn", &model, &two]));
     close(&scores(&model, &new), &scores(&never, &new), 1e-3);
     assert_eq!(json(&["inspect", &model, "--json"])["classes"].as_array().unwrap().len(), 2);
-    refused(&["unlearn", &model, &two], &["class 2"]);
+    let text = stdout(&loranpac(&["unlearn", &model, &two]));
+    assert!(text.contains("already applied"), "{text}");
+    refused(&["unlearn", &model, &two, "--again"], &["class 2"]);
     stdout(&loranpac(&["learn", &model, &two]));
     // Renaming and relabelling.
     stdout(&loranpac(&["rename", &model, "class 2", "second"]));
@@ -250,7 +252,7 @@ fn a_change_of_mind_is_a_command() {
     assert!(!labels(&model, &new).contains(&"second".to_owned()));
     // Forgetting, and going back.
     let text = stdout(&loranpac(&["forget", &model, "class 1"]));
-    assert!(text.contains("What remains") && text.contains("unlearn"), "{text}");
+    assert!(text.contains("still shape") && text.contains("unlearn"), "{text}");
     assert!(labels(&model, &new).iter().all(|label| label == "class 0"));
     refused(&["forget", &model, "class 0"], &["only class"]);
     stdout(&loranpac(&["rollback", &model]));

@@ -130,6 +130,11 @@ pub enum Error {
     /// The estimate of the peak does not fit.
     #[error("{0}")]
     Memory(String),
+    /// A weight of the classifier is beyond single precision.
+    #[error(
+        "the classifier has weights beyond single precision: the features are too small, or too different in scale; scale them"
+    )]
+    Overflow,
     /// No eigensolver converged.
     #[error(
         "the eigendecomposition of the {rank} x {rank} Gram matrix failed with every algorithm; \

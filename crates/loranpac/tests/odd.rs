@@ -135,6 +135,17 @@ fn independent_samples_are_checked_before_they_are_taken_back_or_relabelled() {
 }
 
 #[test]
+fn samples_with_more_energy_than_was_learned_are_refused() {
+    let mut model = model(map("relu-random", 10, 0));
+    learn(&mut *model, &rows(1, 60));
+    let large: Vec<f32> = rows(2, 2).iter().map(|v| 100.0 * v).collect();
+    let large = Features::new(&large, DIM).unwrap();
+    assert!(matches!(model.unlearn(large, &labels(2)), Err(Error::NeverLearned { row: 0 })));
+    let moved = vec![Label::from("moved"); 2];
+    assert!(matches!(model.relabel(large, &labels(2), &moved), Err(Error::NeverLearned { row: 0 })));
+}
+
+#[test]
 fn samples_that_cannot_be_checked_end_exactness_unless_the_caller_has_a_record() {
     let x = rows(1, 60);
     let strangers = rows(2, 4);

