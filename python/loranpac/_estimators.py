@@ -195,6 +195,9 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         again : bool
             Whether to do it although the same was done before: for samples that were learned several times. Otherwise the
             second call changes nothing and warns.
+
+        Samples that were never learned are refused where the features prove it. If they can prove nothing, and the samples are
+        not those of one call of :meth:`partial_fit`, there is a warning, and the training error is no longer exact.
         """
         self._check_fitted()
         X, y = self._samples_with_labels(X, y, reset=False)
@@ -218,6 +221,15 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         again : bool
             Whether to do it although the same was done before: for samples that were learned several times. Otherwise the
             second call changes nothing and warns.
+
+        Samples are checked as by :meth:`unlearn`.
+
+        Examples
+        --------
+        >>> X = np.eye(4, dtype=np.float32)
+        >>> model = LoRanPACClassifier(width=100).fit(X, ["cat", "cat", "dog", "dog"])
+        >>> model.relabel(X[1:2], ["cat"], "dog").class_count_
+        array([1, 3])
         """
         self._check_fitted()
         X, y_old = self._samples_with_labels(X, y_old, reset=False)
@@ -342,7 +354,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
     @property
     def train_mse_(self) -> float:
         """The mean squared error on everything learned, computed without the samples. After a cut or a compression, a lower
-        bound."""
+        bound. After edits of samples that could not be checked (``certificate_["assumed"]``) it holds if they had been learned
+        under their labels."""
         error = self._summary()["train_mse"]
         if error is None:
             raise AttributeError(f"{self._method()} does not know its training error")
@@ -788,10 +801,10 @@ def _label_array(labels: Any) -> Any:
     """Labels that NumPy would change are an array of objects: it makes a text of a number beside texts, and drops a NUL at
     the end of a text, so that several classes would become one."""
     labels = _plain_array(labels)
-    if isinstance(labels, (list, tuple)):
-        texts = [isinstance(label, str) for label in labels]
-        if any(texts) and (not all(texts) or any(label.endswith("\0") for label in labels)):
-            return np.array(labels, dtype=object)
+    if not isinstance(labels, np.ndarray) and isinstance(labels, Iterable) and np.asarray(labels).dtype.kind == "U":
+        values = list(labels)
+        if any(not isinstance(value, str) or value.endswith("\0") for value in values) and np.ndim(labels) == 1:
+            return np.array(values, dtype=object)
     return labels
 
 

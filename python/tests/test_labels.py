@@ -70,6 +70,14 @@ def test_a_nul_at_the_end_of_a_text_counts(blobs, tmp_path):
     assert np.isfinite(model.decision_function(x)).all()
 
 
+def test_series_keep_a_nul_at_the_end_of_a_text(blobs):
+    x, y = blobs(np.repeat([0, 1], 8))
+    names = [["a", "a\0"][label] for label in y]
+    for library in ("pandas", "polars"):
+        series = pytest.importorskip(library).Series(names)
+        assert list(LoRanPACClassifier(width=WIDTH).fit(x, series).classes_) == ["a", "a\0"]
+
+
 @pytest.mark.parametrize("labels", [np.array([b"\xff", b"\xfe"]), [b"\xff", b"\xfe"], np.array([b"\xff", b"\xfe"], object)])
 def test_bytes_are_no_labels(blobs, labels):
     model = LoRanPACClassifier(width=WIDTH)
