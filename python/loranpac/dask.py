@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from loranpac._estimators import LoRanPACClassifier, _label_array
+from loranpac._estimators import LoRanPACClassifier
+from loranpac._labels import _label_array
 from loranpac._models import Path, check_name, merge_models
 
 try:

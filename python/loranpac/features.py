@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from loranpac._estimators import _label_array, _plain_array
+from loranpac._labels import _label_array, _plain_array
 from loranpac._models import Path
 
 
