@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from loranpac import _engine
+from loranpac._labels import _coded, _label_array, _plain, _plain_array, _some, _sorted, _targets, _union
 from loranpac._models import Path, check_name, threads
 
 
@@ -156,7 +156,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         first = not hasattr(self, "_learner")
         with self._as_before_on_failure():
             X, y = self._samples_with_labels(X, y, reset=first)
-            declared = None if classes is None else _union([column_or_1d(classes)])
+            declared = None if classes is None else _union([column_or_1d(_label_array(classes))])
             if declared is not None:
                 strange = [label for label in _union([y]) if label not in declared]
                 if strange:
@@ -183,35 +183,94 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         self._changed()
         return self
 
-    def unlearn(self, X: ArrayLike, y: ArrayLike) -> ContinualClassifier:
-        """Take samples back that have been learned, as if they had never been seen, to rounding."""
+    def unlearn(self, X: ArrayLike, y: ArrayLike, *, again: bool = False) -> ContinualClassifier:
+        """Take samples back that have been learned, as if they had never been seen, to rounding.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples that have been learned.
+        y : array-like of shape (n_samples,)
+            The labels under which they have been learned.
+        again : bool
+            Whether to do it although the same was done before: for samples that were learned several times. Otherwise the
+            second call changes nothing and warns.
+
+        Samples that were never learned are refused where the features prove it. If they can prove nothing, and the samples are
+        not those of one call of :meth:`partial_fit`, there is a warning, and the training error is no longer exact.
+        """
         self._check_fitted()
         X, y = self._samples_with_labels(X, y, reset=False)
         before = self._learner.labels()
-        self._learner.unlearn(X, *_coded(y, self._with(y)))
+        unchecked = self._learner.unlearn(X, *_coded(y, self._with(y)), again)
         self._drop_classes(before)
+        _warn_edited(unchecked, _AGAIN)
+        return self
+
+    def relabel(self, X: ArrayLike, y_old: ArrayLike, y_new: Any, *, again: bool = False) -> ContinualClassifier:
+        """Move samples to other labels, as if they had been learned under those, to rounding.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples that have been learned.
+        y_old : array-like of shape (n_samples,)
+            The labels under which they have been learned.
+        y_new : label, or array-like of shape (n_samples,)
+            Their new label, or one for each of them; any of them may be new.
+        again : bool
+            Whether to do it although the same was done before: for samples that were learned several times. Otherwise the
+            second call changes nothing and warns.
+
+        Samples are checked as by :meth:`unlearn`.
+
+        Examples
+        --------
+        >>> X = np.eye(4, dtype=np.float32)
+        >>> model = LoRanPACClassifier(width=100).fit(X, ["cat", "cat", "dog", "dog"])
+        >>> model.relabel(X[1:2], ["cat"], "dog").class_count_
+        array([1, 3])
+        """
+        self._check_fitted()
+        X, y_old = self._samples_with_labels(X, y_old, reset=False)
+        y_new = _plain_array(y_new)
+        y_new = _targets(column_or_1d(_label_array([y_new] * len(X) if np.ndim(y_new) == 0 else y_new)))
+        check_consistent_length(X, y_new)
+        classes, before = self._with(y_new), set(self._learner.labels())
+        names = self._with(y_old, y_new)
+        codes_old, plain = _coded(y_old, names)
+        unchecked = self._learner.relabel(X, codes_old, _coded(y_new, names)[0], plain, again)
+        if unchecked is not None:
+            known, declared = set(self._learner.labels()), {_plain(label) for label in self.classes_} - before
+            self.classes_ = classes[[_plain(label) in known | declared for label in classes]]
+            self._changed()
+        _warn_edited(unchecked, _AGAIN)
         return self
 
     def forget(self, label: Any) -> ContinualClassifier:
-        """Remove a class from prediction.
+        """Remove a class from prediction. If that was done before, nothing changes, and a warning is issued.
 
         Its samples are no longer in the class sums, but their directions remain in the Gram matrix of the features, where
-        they belong to nobody. :meth:`unlearn` removes those, too, if you still have the samples.
+        they belong to nobody. :meth:`unlearn` removes those, too, if you still have the samples. At infinite width the
+        samples of the class are removed.
         """
         self._check_fitted()
         before = self._learner.labels()
-        self._learner.forget(_plain(label))
+        unchecked = self._learner.forget(_plain(label))
         self._drop_classes(before)
+        _warn_edited(unchecked)
         return self
 
     def rename(self, old: Any, new: Any) -> ContinualClassifier:
-        """Give a class another name."""
+        """Give a class another name. If that was done before, nothing changes, and a warning is issued."""
         self._check_fitted()
-        kept = self.classes_[[label != old for label in self.classes_]]
-        classes = _union([kept, np.array([_plain(new)])], mixed=self._is_mixed())
-        self._learner.rename(_plain(old), _plain(new))
-        self.classes_ = classes
-        self._changed()
+        kept = self.classes_[[_plain(label) != _plain(old) for label in self.classes_]]
+        classes = _union([kept, np.asarray(_label_array([_plain(new)]))], mixed=self._is_mixed())
+        unchecked = self._learner.rename(_plain(old), _plain(new))
+        if unchecked is not None:
+            self.classes_ = classes
+            self._changed()
+        _warn_edited(unchecked)
         return self
 
     def merge(self, other: ContinualClassifier | Iterable[ContinualClassifier], *, again: bool = False) -> ContinualClassifier:
@@ -295,7 +354,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
     @property
     def train_mse_(self) -> float:
         """The mean squared error on everything learned, computed without the samples. After a cut or a compression, a lower
-        bound."""
+        bound. After edits of samples that could not be checked (``certificate_["assumed"]``) it holds if they had been learned
+        under their labels."""
         error = self._summary()["train_mse"]
         if error is None:
             raise AttributeError(f"{self._method()} does not know its training error")
@@ -351,7 +411,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
             The folder.
         overwrite : bool
             Whether a model that is there may be replaced; it then becomes its next version, and ``loranpac rollback`` goes
-            back. The model that this one was loaded from, or saved to, needs no permission unless somebody has changed it since;
+            back. The model that this one was loaded from, or saved to, needs no permission unless another process has changed it since;
             only what is new is written then.
         """
         self._check_fitted()
@@ -359,7 +419,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         self._check_saveable()
         folder = os.path.abspath(path)
         if os.path.exists(folder) and not overwrite and folder != getattr(self, "_folder", None):
-            raise FileExistsError(f"{os.fspath(path)} is there already; overwrite=True makes this its next version")
+            raise FileExistsError(f"{os.fspath(path)!r} is there already; overwrite=True makes this its next version")
         self._learner.save(folder, overwrite)
         self._folder = folder
         return self
@@ -451,17 +511,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         return _aligned(validate_data(self, _plain_array(X), reset=False, dtype=np.float32, order="C"))
 
     def _samples_with_labels(self, X: Any, y: Any, reset: bool) -> tuple[NDArray[np.float32], NDArray[Any]]:
-        X, y = validate_data(self, _plain_array(X), _plain_array(y), reset=reset, dtype=np.float32, order="C")
-        try:
-            check_classification_targets(y)
-        except TypeError:
-            # Numbers and texts cannot be sorted together; whether they are a mistake is seen later.
-            pass
-        if y.dtype.kind == "u":
-            if y.size and y.max() > np.iinfo(np.int64).max:
-                raise ValueError(f"y: whole numbers below 2**63 are expected as labels, not {y.max()}")
-            y = y.astype(np.int64) if y.dtype.itemsize == 8 else y
-        return _aligned(X), y
+        X, y = validate_data(self, _plain_array(X), _label_array(y), reset=reset, dtype=np.float32, order="C")
+        return _aligned(X), _targets(y)
 
     def _scores(self, X: ArrayLike) -> tuple[NDArray[np.float32], NDArray[Any]]:
         """Scores, and the classes that they are of: another thread may teach the model new ones in the meantime."""
@@ -654,12 +705,12 @@ class LoRanPACClassifier(ContinualClassifier):
         is new.
         """
         if not os.path.isdir(path):
-            raise FileNotFoundError(f"{os.fspath(path)}: there is no such model")
+            raise FileNotFoundError(f"{os.fspath(path)!r}: there is no such model")
         learner = _engine.Learner.load(path, threads(n_jobs))
         manifest = json.loads(learner.manifest())
         labels = learner.labels()
         if not labels:
-            raise NotFittedError(f"{os.fspath(path)} has not learned anything yet")
+            raise NotFittedError(f"{os.fspath(path)!r} has not learned anything yet")
         lift, config = manifest["lift"], manifest["config"]
         infinite = lift["name"] == "arc-cosine"
         model = cls(
@@ -731,57 +782,24 @@ def _filter_parameters(filter: dict[str, Any]) -> dict[str, Any]:
     return {"filter": "soft", **cut(soft["eigenvalue"])}
 
 
-def _plain_array(values: Any) -> Any:
-    """A tensor as an array, wherever it lies; anything else as it is."""
-    if hasattr(values, "detach") and hasattr(values, "cpu"):
-        values = values.detach().cpu()
-        if str(values.dtype) == "torch.bfloat16":
-            values = values.float()
-        return values.numpy()
-    return values
-
-
 def _aligned(X: NDArray[np.float32]) -> NDArray[np.float32]:
     """The array, moved if it begins in the middle of a number, as one may that has come over a network."""
     return X if X.flags.aligned else X.copy()
 
 
-def _plain(label: Any) -> Any:
-    """A label as the engine knows it: whole numbers and truth values are numbers, texts are texts."""
-    if isinstance(label, (bool, np.bool_, Integral)):
-        return int(label)
-    if isinstance(label, (float, np.floating)) and float(label).is_integer():
-        return int(label)
-    if isinstance(label, str):
-        return str(label)
-    raise TypeError(f"y: a label is a whole number or a text, not {label!r}")
+_AGAIN = "; again=True applies it once more, for samples that were learned several times"
 
 
-def _coded(y: NDArray[Any], classes: NDArray[Any]) -> tuple[NDArray[np.int64], list[Any]]:
-    """Labels as numbers that point into a list."""
-    names = [_plain(label) for label in classes]
-    if classes.dtype == object:
-        place = {name: number for number, name in enumerate(names)}
-        return np.array([place[_plain(label)] for label in y], dtype=np.int64), names
-    return np.searchsorted(classes, y).astype(np.int64), names
-
-
-def _union(parts: list[NDArray[Any]], mixed: bool = False) -> NDArray[Any]:
-    """All classes, sorted. Numbers beside texts are taken for a mistake, unless the model has both already."""
-    kinds = {isinstance(_plain(label), str) for array in parts if array.dtype == object for label in array}
-    kinds |= {array.dtype.kind in "UST" for array in parts if array.size and array.dtype != object}
-    if len(kinds) < 2:
-        return np.unique(np.concatenate(parts))
-    if mixed:
-        return _sorted({_plain(label) for array in parts for label in array})
-    raise ValueError("y: some labels are texts and some are numbers; within a model they must be of one kind")
-
-
-def _sorted(labels: Iterable[Any]) -> NDArray[Any]:
-    """Labels as the classes of a model; if there are numbers and texts, the numbers first."""
-    labels = sorted(labels, key=lambda label: (isinstance(label, str), label))
-    mixed = len({type(label) for label in labels}) > 1
-    return np.array(labels, dtype=object if mixed else None)
+def _warn_edited(unchecked: int | None, hint: str = "") -> None:
+    """Warn of an edit that was done before (None), or of samples that it could not check."""
+    if unchecked is None:
+        warnings.warn(f"already applied; nothing has changed{hint}", stacklevel=3)
+    elif unchecked > 0:
+        warnings.warn(
+            f"could not check that {unchecked} of the samples had been learned under their labels: there are not fewer samples "
+            "than directions, and they are not those of one call of partial_fit. The training error is no longer exact",
+            stacklevel=3,
+        )
 
 
 def _lift(lift: str, width: Any) -> tuple[str, int]:
@@ -798,11 +816,6 @@ def _lift(lift: str, width: Any) -> tuple[str, int]:
 def _whole(name: str, value: Any, least: int = 1) -> None:
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         raise ValueError(f"{name}: a whole number of at least {least} is expected, not {value!r}")
-
-
-def _some(values: Any) -> str:
-    values = [repr(value.item() if isinstance(value, np.generic) else value) for value in values]
-    return ", ".join(values[:5]) + (f" and {len(values) - 5} more" if len(values) > 5 else "")
 
 
 def _read(path: str) -> bytes:

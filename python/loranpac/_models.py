@@ -48,7 +48,7 @@ def merge_models(
 def check_name(path: Path) -> None:
     """Refuse a path that the command line would refuse."""
     if not os.fspath(path).rstrip("/" + os.sep).endswith(".lrp"):
-        raise ValueError(f"{os.fspath(path)}: the name of a model ends with .lrp")
+        raise ValueError(f"{os.fspath(path)!r}: the name of a model ends with .lrp")
 
 
 def threads(n_jobs: int | None) -> int:

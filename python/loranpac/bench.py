@@ -20,7 +20,8 @@ from typing import Any, Union
 import numpy as np
 
 from loranpac import _engine
-from loranpac._estimators import _lift, _plain_array, _whole
+from loranpac._estimators import _lift, _whole
+from loranpac._labels import _plain_array
 from loranpac._models import Path, threads
 from loranpac.features import labels_of
 

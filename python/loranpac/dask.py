@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.base import clone
 
 from loranpac._estimators import LoRanPACClassifier
+from loranpac._labels import _label_array
 from loranpac._models import Path, check_name, merge_models
 
 try:
@@ -61,7 +62,7 @@ def fit(
     """
     check_name(out)
     if os.path.exists(out):
-        raise FileExistsError(f"{os.fspath(out)} is there already")
+        raise FileExistsError(f"{os.fspath(out)!r} is there already")
     if fan_in < 2:
         raise ValueError(f"fan_in: a whole number of at least 2 is expected, not {fan_in!r}")
     estimator = LoRanPACClassifier() if estimator is None else clone(estimator)
@@ -140,7 +141,7 @@ def _arrays(shard: Any) -> tuple[Any, Any]:
     if not samples:
         return (), ()
     try:
-        return np.stack([np.asarray(x) for x, _ in samples]), np.array([y for _, y in samples])
+        return np.stack([np.asarray(x) for x, _ in samples]), np.asarray(_label_array([y for _, y in samples]))
     except (TypeError, ValueError) as error:
         raise ValueError("shards: a shard is a pair (X, y), or samples (x, y) one after the other") from error
 

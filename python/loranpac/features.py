@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from loranpac._estimators import _plain_array
+from loranpac._labels import _label_array, _plain_array
 from loranpac._models import Path
 
 
@@ -62,7 +62,7 @@ def embed(
         if os.path.exists(cache):
             with np.load(cache, allow_pickle=False) as stored:
                 if "key" not in stored or "x" not in stored:
-                    raise ValueError(f"cache: {os.fspath(cache)} is there already, and was not written by embed")
+                    raise ValueError(f"cache: {os.fspath(cache)!r} is there already, and was not written by embed")
                 if str(stored["key"]) == key:
                     return stored["x"]
     iterator, batches = iter(items), []
@@ -103,8 +103,13 @@ def save(
 
 def labels_of(y: Any) -> NDArray[Any]:
     """Labels as an array that can be written without pickles."""
-    labels = np.asarray(_plain_array(y))
-    return np.array([str(label) for label in labels]) if labels.dtype == object else labels
+    labels = np.asarray(_label_array(y))
+    if labels.dtype != object:
+        return labels
+    texts = np.array([str(label) for label in labels])
+    if len(set(texts.tolist())) < len(set(labels.tolist())):
+        raise ValueError("y: labels that are different would be the same texts in a file, as 7 and '7' or 'a' and 'a\\0'")
+    return texts
 
 
 def _digest(texts: list[str]) -> str:

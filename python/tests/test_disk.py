@@ -87,8 +87,8 @@ def test_saving_again_writes_what_is_new_and_keeps_the_version_before(blobs, tmp
     command("verify", path)
     command("rollback", path)
     assert list(LoRanPACClassifier.load(path).classes_) == [0, 1, 2, 3]
-    # Somebody has changed it since.
-    with pytest.raises(ValueError, match="changed by somebody else"):
+    # Another process has changed it since.
+    with pytest.raises(ValueError, match="changed by another process"):
         model.save(path)
     model.save(path, overwrite=True)
     assert list(LoRanPACClassifier.load(path).classes_) == [0, 1, 2, 3, 4]

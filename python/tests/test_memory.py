@@ -32,6 +32,15 @@ def test_a_model_that_was_refused_samples_is_as_it_was():
     np.testing.assert_array_equal(model.decision_function(X), before)
 
 
+def test_samples_are_taken_back_and_relabelled_a_part_at_a_time():
+    # All of them at once would be 2,000,000 rows of 20,000 numbers.
+    x, labels = np.ones((2_000_000, 2), np.float32), np.zeros(2_000_000, int)
+    model = LoRanPACClassifier(width=20_000).fit(x[:4], [0, 1, 2, 3])
+    for edit in (lambda: model.unlearn(x, labels), lambda: model.relabel(x, labels, 1)):
+        with pytest.raises(ValueError, match="learned|samples"):
+            edit()
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the address space")
 def test_a_limit_on_the_address_space_is_a_memory_error():
     program = """

@@ -9,7 +9,6 @@ use loranpac_eval::run::Experiment;
 use loranpac_eval::spec::Spec;
 use loranpac_eval::sweep::Source;
 use loranpac_eval::{Dataset, Error, stream};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::errors;
@@ -64,11 +63,10 @@ pub fn run(
 }
 
 fn spec(method: &str, changes: &str) -> PyResult<Spec> {
-    let refuse = |error: serde_json::Error| PyValueError::new_err(error.to_string());
     let mut value = serde_json::json!(Spec::new(method));
-    let changes: serde_json::Map<String, serde_json::Value> = serde_json::from_str(changes).map_err(refuse)?;
+    let changes: serde_json::Map<String, serde_json::Value> = serde_json::from_str(changes).map_err(errors::value)?;
     changes.into_iter().for_each(|(name, change)| value[name] = change);
-    let spec: Spec = serde_json::from_value(value).map_err(refuse)?;
+    let spec: Spec = serde_json::from_value(value).map_err(errors::value)?;
     spec.normalised().map_err(errors::eval)
 }
 

@@ -1,13 +1,16 @@
-//! Errors as the exceptions that Python users expect.
+//! Errors as the exceptions that Python users expect. Labels and paths in them are shown without control characters.
 
+use std::fmt::Display;
+
+use loranpac_eval::text::escape;
 use pyo3::PyErr;
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyValueError};
 
 /// An error of the engine.
 pub fn engine(error: loranpac::Error) -> PyErr {
     match error {
-        loranpac::Error::Memory(message) => PyMemoryError::new_err(message),
-        other => PyValueError::new_err(other.to_string()),
+        loranpac::Error::Memory(message) => PyMemoryError::new_err(shown(message)),
+        other => value(other),
     }
 }
 
@@ -16,8 +19,8 @@ pub fn store(error: loranpac_store::Error) -> PyErr {
     use loranpac_store::Error;
     match error {
         Error::Engine(error) => engine(error),
-        Error::Read { .. } | Error::Write { .. } | Error::Unsure { .. } => PyOSError::new_err(error.to_string()),
-        other => PyValueError::new_err(other.to_string()),
+        Error::Read { .. } | Error::Write { .. } | Error::Unsure { .. } => PyOSError::new_err(shown(error)),
+        other => value(other),
     }
 }
 
@@ -27,8 +30,22 @@ pub fn eval(error: loranpac_eval::Error) -> PyErr {
     use loranpac_eval::error::ArrayProblem;
     match error {
         Error::Engine(error) => engine(error),
-        Error::Array { problem: ArrayProblem::Memory(_), .. } => PyMemoryError::new_err(error.to_string()),
-        Error::Read { .. } => PyOSError::new_err(error.to_string()),
-        other => PyValueError::new_err(other.to_string()),
+        Error::Array { problem: ArrayProblem::Memory(_), .. } => PyMemoryError::new_err(shown(error)),
+        Error::Read { .. } => PyOSError::new_err(shown(error)),
+        other => value(other),
     }
+}
+
+/// A value that is refused.
+pub fn value(error: impl Display) -> PyErr {
+    PyValueError::new_err(shown(error))
+}
+
+/// Warnings, for Python to issue.
+pub fn warnings(texts: Vec<String>) -> Vec<String> {
+    texts.into_iter().map(shown).collect()
+}
+
+fn shown(message: impl Display) -> String {
+    escape(&message.to_string()).into_owned()
 }

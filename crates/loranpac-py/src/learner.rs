@@ -1,202 +1,21 @@
-//! A learner in memory, and models on disk.
+//! A learner in memory.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use loranpac::lift::{self, FeatureMap};
-use loranpac::memory::{product, sum};
-use loranpac::registry::{self, MethodOptions};
-use loranpac::{Config, Editable, Features, Form, Label, Schedule, StreamSizes, Truncation};
-use loranpac_eval::system;
-use loranpac_store::onnx::{self, OnnxOptions};
-use loranpac_store::{
-    Edit, Edited, Fingerprint, Inference, LiftRecord, Manifest, Merged, Model, Part, Precision, Settings, TaskDigest,
-    temperature,
-};
-use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError, PyValueError};
+use loranpac::memory::sum;
+use loranpac::{Label, lift};
+use loranpac_store::{Edit, Fingerprint, Manifest, Merged, Model, Part, Precision, TaskDigest, temperature};
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 
 use crate::errors;
+use crate::samples::{PyLabel, features, labels_of};
+use crate::state::{Options, ROWS, State, ensure};
 use crate::threads::detached;
-
-/// Rows that are taken at a time, as the command line does: the models are then the same to the last bit.
-const ROWS: usize = 4096;
-
-/// Answers below this are not worth asking the system about.
-const SMALL: usize = 1 << 20;
-
-/// Refuses work that needs more memory than there is.
-fn ensure(needed: usize, what: &str, advice: &str) -> PyResult<()> {
-    system::room().ensure(needed, what, advice).map_err(errors::engine)
-}
-
-/// A label from Python: a whole number or a text.
-pub struct PyLabel(Label);
-
-impl<'a, 'py> FromPyObject<'a, 'py> for PyLabel {
-    type Error = PyErr;
-
-    fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        if let Ok(number) = value.extract::<i64>() {
-            return Ok(PyLabel(Label::Integer(number)));
-        }
-        let text: String = value.extract().map_err(|_| PyTypeError::new_err("a label is a whole number or a text"))?;
-        Ok(PyLabel(Label::Text(text)))
-    }
-}
-
-impl<'py> IntoPyObject<'py> for PyLabel {
-    type Target = PyAny;
-    type Output = Bound<'py, PyAny>;
-    type Error = PyErr;
-
-    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        match self.0 {
-            Label::Integer(number) => Ok(number.into_pyobject(py)?.into_any()),
-            Label::Text(text) => Ok(text.into_pyobject(py)?.into_any()),
-        }
-    }
-}
-
-/// What a learner is told.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-struct Options {
-    method: String,
-    dim: usize,
-    lift: String,
-    width: usize,
-    seed: u64,
-    gamma: f64,
-    /// Kind (truncate, threshold or rank) and number.
-    truncation: Option<(String, f64)>,
-    schedule: String,
-    max_rank: usize,
-    settings: Vec<(String, String)>,
-    keep: usize,
-    encoder: Option<String>,
-}
-
-impl Options {
-    fn truncation(&self) -> PyResult<Option<Truncation>> {
-        let Some((kind, value)) = &self.truncation else { return Ok(None) };
-        let truncation = match kind.as_str() {
-            "truncate" => Truncation::Fraction(*value),
-            "threshold" => Truncation::Threshold(*value),
-            _ => Truncation::Rank(*value as usize),
-        };
-        truncation.validate().map(Some).map_err(errors::engine)
-    }
-}
-
-/// The method, and for those that can be written to a disk, what is to be written besides.
-struct State {
-    map: Arc<dyn FeatureMap>,
-    learner: Box<dyn loranpac::Learner>,
-    manifest: Option<Manifest>,
-    /// How many have been learned.
-    samples: usize,
-}
-
-impl State {
-    fn new(options: &Options) -> PyResult<State> {
-        let method = registry::find(&options.method).map_err(errors::engine)?;
-        let name = method.input.lift(&options.lift).to_owned();
-        let Options { dim, width, seed, gamma, .. } = *options;
-        let rows = lift::find(&name).map_err(errors::engine)?.projection.count(dim, width);
-        let what = format!("width={width}: the projection of {dim} features");
-        ensure(product(&[4, rows, dim]), &what, "reduce width")?;
-        let lift = LiftRecord::new(&name, dim, width, seed, gamma).map_err(errors::store)?;
-        let map = lift.build(true).map_err(errors::store)?;
-        let schedule = match options.schedule.as_str() {
-            "paper" => Schedule::Paper,
-            _ => Schedule::Late,
-        };
-        let mut learner = method
-            .build(&MethodOptions {
-                truncation: options.truncation()?,
-                max_rank: options.max_rank,
-                schedule,
-                seed,
-                settings: options.settings.clone(),
-                ..MethodOptions::new(map.clone())
-            })
-            .map_err(errors::engine)?;
-        let manifest = match learner.as_editable() {
-            None => None,
-            Some(stored) => {
-                let (keep, encoder) = (options.keep, options.encoder.clone());
-                let settings = Settings { lift, config: *stored.config(), keep, encoder };
-                Some(Manifest::new(&settings).map_err(errors::store)?)
-            }
-        };
-        Ok(State { map, learner, manifest, samples: 0 })
-    }
-
-    fn stored_as(learner: Box<dyn Editable>, manifest: Manifest) -> State {
-        let samples = learner.counts().iter().sum();
-        State { map: learner.feature_map(), learner, manifest: Some(manifest), samples }
-    }
-
-    /// The width as Python writes it.
-    fn width(&self) -> String {
-        if self.map.is_infinite() { "inf".to_owned() } else { self.map.width().to_string() }
-    }
-
-    /// Bytes of P, if it is yet to be made.
-    fn projection_bytes(&self) -> usize {
-        let lift = self.manifest.as_ref().map(|manifest| &manifest.lift);
-        lift.filter(|_| self.map.bytes() == 0).map_or(0, |lift| lift.bytes())
-    }
-
-    /// Refuses to learn what there is no memory for.
-    fn ensure_learning(&self, new: usize, classes: usize) -> PyResult<()> {
-        let sizes = StreamSizes { samples: self.samples.saturating_add(new), largest_task: new, classes };
-        let peak = self.learner.peak_bytes(&sizes).saturating_sub(self.learner.state_bytes());
-        let what = format!("learning {new} samples with width={}", self.width());
-        ensure(sum(&[peak, self.projection_bytes()]), &what, "reduce width or max_rank")
-    }
-
-    /// Refuses an answer of so many numbers for each of some samples if there is no memory for it.
-    fn ensure_answer(&self, samples: usize, numbers: usize, what: &str) -> PyResult<()> {
-        let needed = sum(&[product(&[8, samples, numbers]), self.projection_bytes()]);
-        if needed < SMALL {
-            return Ok(());
-        }
-        let what = format!("{what} of {samples} samples with width={}", self.width());
-        ensure(needed, &what, "give fewer samples at a time, or reduce width")
-    }
-
-    /// The learner and its manifest, for what only LoRanPAC can do.
-    fn stored(&mut self, what: &str) -> PyResult<(&mut dyn Editable, &mut Manifest)> {
-        match (self.learner.as_editable(), &mut self.manifest) {
-            (Some(learner), Some(manifest)) => Ok((learner, manifest)),
-            _ => Err(PyTypeError::new_err(format!("this method cannot {what}; loranpac and loranpac-soft can"))),
-        }
-    }
-
-    /// Rows that are learned as one task, and samples of each piece of them that is learned at once: one chunk, so that an
-    /// interrupt need not wait for more.
-    fn pieces(&self, rows: usize) -> (usize, usize) {
-        let late = |manifest: &&Manifest| manifest.config.schedule == Schedule::Late;
-        match self.manifest.as_ref().filter(late) {
-            Some(Manifest { config: Config { chunk, .. }, .. }) => (ROWS, *chunk),
-            // A task is a task.
-            None => (rows, rows),
-        }
-    }
-
-    /// Notes what has been learned.
-    fn note(&mut self, x: Features<'_>, labels: &[Label], digest: &mut TaskDigest) {
-        if let Some(manifest) = &mut self.manifest {
-            digest.add(x, labels);
-            manifest.encoder.add(x);
-        }
-    }
-}
 
 /// A learner.
 #[pyclass(frozen, module = "loranpac._engine")]
@@ -207,21 +26,6 @@ pub struct Learner {
     threads: usize,
 }
 
-/// The labels of samples, from numbers that point into a list.
-fn labels_of(codes: &PyReadonlyArray1<'_, i64>, names: &[PyLabel]) -> PyResult<Vec<Label>> {
-    let name = |code: &i64| usize::try_from(*code).ok().and_then(|code| names.get(code)).map(|name| name.0.clone());
-    let labels = codes.as_slice()?.iter().map(name).collect::<Option<Vec<Label>>>();
-    labels.ok_or_else(|| PyValueError::new_err("y: a label points nowhere"))
-}
-
-/// The samples of an array, without a copy.
-fn features<'a>(x: &'a PyReadonlyArray2<'_, f32>) -> PyResult<Features<'a>> {
-    if !x.is_c_contiguous() {
-        return Err(PyValueError::new_err("X must be in C order"));
-    }
-    Features::new(x.as_slice()?, x.shape()[1]).map_err(errors::engine)
-}
-
 impl Learner {
     fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut State) -> Result<T, PyErr> + Send) -> PyResult<T> {
         let turn = self.turn.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
@@ -229,26 +33,6 @@ impl Learner {
         drop(turn);
         let state = &mut *state;
         detached(py, self.threads, || work(state))?
-    }
-}
-
-impl Learner {
-    /// Changes the model; None if the same was done before, else the number of samples that could not be checked.
-    fn edit(
-        &self,
-        py: Python<'_>,
-        what: &str,
-        work: impl FnOnce(&mut Edit<'_>) -> Result<Edited, loranpac_store::Error> + Send,
-    ) -> PyResult<Option<usize>> {
-        self.with(py, |state| {
-            let (learner, manifest) = state.stored(what)?;
-            let edited = work(&mut Edit { learner, manifest }).map_err(errors::store)?;
-            state.samples = state.learner.as_editable().map_or(0, |learner| learner.counts().iter().sum());
-            Ok(match edited {
-                Edited::Done { unchecked } => Some(unchecked),
-                Edited::Already { .. } => None,
-            })
-        })
     }
 }
 
@@ -447,28 +231,8 @@ impl Learner {
 
     /// Writes the classifier as ONNX, or as a small file that `loranpac predict` takes.
     fn export(&self, py: Python<'_>, path: PathBuf, half: bool, probabilities: bool) -> PyResult<()> {
-        self.with(py, |state| {
-            let (learner, manifest) = state.stored("be exported")?;
-            let labels = learner.classes().labels().to_vec();
-            let Form::Explicit(learner) = learner.form() else {
-                let message =
-                    "a model of infinite width cannot be exported: its scores need its samples; save() keeps them";
-                return Err(PyValueError::new_err(message));
-            };
-            let inference = Inference {
-                lift: manifest.lift.clone(),
-                weights: learner.weights().map_err(errors::engine)?.to_owned(),
-                labels,
-                temperature: manifest.calibration.as_ref().map(|calibration| calibration.temperature),
-            };
-            let precision = if half { Precision::F16 } else { Precision::F32 };
-            if path.extension().is_some_and(|e| e == "onnx") {
-                let options = OnnxOptions { precision, probabilities, ..OnnxOptions::default() };
-                onnx::export(&inference, &path, &options).map(drop).map_err(errors::store)
-            } else {
-                inference.save(&path, precision).map_err(errors::store)
-            }
-        })
+        let precision = if half { Precision::F16 } else { Precision::F32 };
+        self.with(py, |state| state.export(&path, precision, probabilities))
     }
 
     /// Takes in what others have learned.
@@ -499,17 +263,34 @@ impl Learner {
         let merged = detached(py, slf.get().threads, || loranpac_store::merge(parts, again))?;
         let Merged { learner, manifest, warnings } = merged.map_err(errors::store)?;
         *guards[0].1 = State::stored_as(learner, manifest);
-        Ok(warnings)
+        Ok(errors::warnings(warnings))
     }
 
     /// Removes a class from prediction; None if that was done before.
     fn forget(&self, py: Python<'_>, label: PyLabel) -> PyResult<Option<usize>> {
-        self.edit(py, "forget", |edit| edit.forget(&label.0))
+        self.with(py, |state| state.edit("forget", |edit| edit.forget(&label.0)))
     }
 
     /// Gives a class another name; None if that was done before.
     fn rename(&self, py: Python<'_>, from: PyLabel, to: PyLabel) -> PyResult<Option<usize>> {
-        self.edit(py, "rename classes", |edit| edit.rename(&from.0, &to.0))
+        self.with(py, |state| state.edit("rename classes", |edit| edit.rename(&from.0, &to.0)))
+    }
+
+    /// Moves samples to other labels; gives the number of those that could not be checked, or None if that was done before.
+    fn relabel(
+        &self,
+        py: Python<'_>,
+        x: PyReadonlyArray2<'_, f32>,
+        from: PyReadonlyArray1<'_, i64>,
+        to: PyReadonlyArray1<'_, i64>,
+        names: Vec<PyLabel>,
+        again: bool,
+    ) -> PyResult<Option<usize>> {
+        let (x, from, to) = (features(&x)?, labels_of(&from, &names)?, labels_of(&to, &names)?);
+        self.with(py, |state| {
+            state.ensure_edit(x.len(), "relabelling")?;
+            state.edit("relabel", |edit| edit.relabel(x, &from, &to, again))
+        })
     }
 
     /// Takes samples back that have been learned; gives the number of those that could not be checked, or None if that was
@@ -524,13 +305,9 @@ impl Learner {
     ) -> PyResult<Option<usize>> {
         let (x, labels) = (features(&x)?, labels_of(&codes, &names)?);
         self.with(py, |state| {
-            if !state.map.is_infinite() {
-                // The samples are lifted, and so is what is taken away from them.
-                state.ensure_answer(x.len(), 2 * state.map.width(), "unlearning")?;
-            }
-            Ok(())
-        })?;
-        self.edit(py, "unlearn", |edit| edit.unlearn(x, &labels, again))
+            state.ensure_edit(x.len(), "unlearning")?;
+            state.edit("unlearn", |edit| edit.unlearn(x, &labels, again))
+        })
     }
 
     /// Whether these samples have been learned before, as one task.
@@ -591,38 +368,4 @@ fn interrupted(py: Python<'_>, signal: PyErr, done: usize, all: usize) -> PyErr 
     });
     error.set_cause(py, Some(signal));
     error
-}
-
-/// Merges models on the disk into a new one; gives warnings.
-#[pyfunction]
-pub fn merge_models(
-    py: Python<'_>,
-    paths: Vec<PathBuf>,
-    out: PathBuf,
-    again: bool,
-    prepare: bool,
-    threads: usize,
-) -> PyResult<Vec<String>> {
-    let work = || -> Result<Vec<String>, loranpac_store::Error> {
-        if out.exists() {
-            return Err(loranpac_store::Error::Refused(format!("{} is there already", out.display())));
-        }
-        let models = paths.iter().map(|path| Model::open(path)).collect::<Result<Vec<_>, _>>()?;
-        let manifests: Vec<Manifest> = models.iter().map(|model| model.manifest().clone()).collect();
-        let needed = Manifest::merge_bytes(&manifests)?;
-        system::room().ensure(needed, "merging the models", "models of a smaller width or max_rank need less")?;
-        let mut parts = models.into_iter().map(Model::into_parts).collect::<Result<Vec<_>, _>>()?;
-        let name = |path: &PathBuf| path.display().to_string();
-        let parts = parts.iter_mut().zip(&paths);
-        let parts = parts
-            .map(|((learner, manifest), path)| Part { name: name(path), learner: &mut **learner, manifest })
-            .collect();
-        let Merged { mut learner, mut manifest, warnings } = loranpac_store::merge(parts, again)?;
-        if prepare {
-            learner.prepare()?;
-        }
-        Model::store(&out, &mut manifest, &mut *learner, false)?;
-        Ok(warnings)
-    };
-    detached(py, threads, work)?.map_err(errors::store)
 }

@@ -4,6 +4,9 @@
 mod bench;
 mod errors;
 mod learner;
+mod models;
+mod samples;
+mod state;
 mod threads;
 
 use std::ffi::OsString;
@@ -23,7 +26,9 @@ mod _engine {
     #[pymodule_export]
     use crate::bench::{methods, run};
     #[pymodule_export]
-    use crate::learner::{Learner, merge_models};
+    use crate::learner::Learner;
+    #[pymodule_export]
+    use crate::models::merge_models;
 
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
