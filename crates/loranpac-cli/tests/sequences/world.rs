@@ -249,6 +249,8 @@ impl World {
         match self.try_apply(change, disk) {
             Ok(Edited::Done { unchecked }) => Outcome::Done { unchecked },
             Ok(Edited::Already { .. }) => Outcome::Already,
+            // Whatever the data, what was learned can be written.
+            Err(Error::Refused(reason)) if reason.contains("cannot be written") => panic!("{reason}"),
             Err(
                 Error::Engine(_)
                 | Error::Refused(_)
