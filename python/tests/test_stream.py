@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from loranpac import LoRanPACClassifier, _estimators, make
+from loranpac import LoRanPACClassifier, make
 
 WIDTH = 400
 
@@ -351,16 +351,23 @@ class Interrupted:
     def __init__(self, blobs, monkeypatch, handler=signal.default_int_handler):
         self.x, self.y = blobs(np.arange(self.SAMPLES) % 8)
         self.handler, self.armed = handler, False
-        original = _estimators._coded
+        original, interruption = LoRanPACClassifier._new_learner, self
 
-        def coded(labels, classes):
-            # The last thing before the engine is called.
-            result = original(labels, classes)
-            if self.armed:
-                signal.setitimer(signal.ITIMER_REAL, 0.02)
-            return result
+        class Armed:
+            """A learner that sets the timer when it is taught: what comes before may take longer than the timer."""
 
-        monkeypatch.setattr(_estimators, "_coded", coded)
+            def __init__(self, learner):
+                self.learner = learner
+
+            def __getattr__(self, name):
+                return getattr(self.learner, name)
+
+            def learn(self, *arguments):
+                if interruption.armed:
+                    signal.setitimer(signal.ITIMER_REAL, 0.02)
+                self.learner.learn(*arguments)
+
+        monkeypatch.setattr(LoRanPACClassifier, "_new_learner", lambda *arguments: Armed(original(*arguments)))
 
     def __enter__(self):
         self.before, self.armed = signal.signal(signal.SIGALRM, self.handler), True
@@ -380,13 +387,13 @@ def test_handlers_may_use_the_model_and_end_the_task(blobs, monkeypatch):
     class Enough(Exception):
         pass
 
-    model, seen = LoRanPACClassifier(width=500).fit(*blobs(np.repeat([6, 7], 10))), []
-
     def handler(*_):
         seen.append(len(model.predict(x[:5])))
         raise Enough
 
-    with pytest.raises(Enough), Interrupted(blobs, monkeypatch, handler) as (x, y):
+    interruption = Interrupted(blobs, monkeypatch, handler)
+    model, seen = LoRanPACClassifier(width=500).fit(*blobs(np.repeat([6, 7], 10))), []
+    with pytest.raises(Enough), interruption as (x, y):
         model.partial_fit(x, y)
     assert seen == [5] and 20 < model.n_samples_seen_ < 20 + len(x)
     assert set(model.predict(x[:800])) == set(range(8))
