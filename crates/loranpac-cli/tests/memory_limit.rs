@@ -8,8 +8,9 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use common::{loranpac, stdout};
+use loranpac_store::Manifest;
 use loranpac_store::Model;
-use loranpac_store::manifest::{MANIFEST, Manifest};
+use loranpac_store::folder::MANIFEST;
 use tempfile::TempDir;
 
 /// Calls the program with `ulimit -v`, in kilobytes, on two threads.
