@@ -5,8 +5,8 @@ mod common;
 use std::fs;
 
 use common::*;
-use loranpac::{Features, Learner};
-use loranpac_store::{Error, Model, Rolled};
+use loranpac::{Config, Features, Learner};
+use loranpac_store::{Error, Fingerprint, Model, Rolled};
 use tempfile::TempDir;
 
 #[test]
@@ -430,17 +430,34 @@ fn a_manifest_that_lies_is_refused_or_harmless() {
 fn write_the_corpus() {
     let fuzz = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
     let folder = TempDir::new().unwrap();
-    let path = folder.path().join("m.lrp");
+    let [path, capped] = ["m.lrp", "n.lrp"].map(|name| folder.path().join(name));
     let mut model = Model::create(&path, &tiny()).unwrap();
     let put = |target: &str, name: &str, bytes: &[u8]| {
         fs::create_dir_all(fuzz.join(target)).unwrap();
         fs::write(fuzz.join(target).join(name), bytes).unwrap();
     };
+    // The target adds the first line.
+    let put_manifest = |model: &Model, name: &str| {
+        let bytes = fs::read(model.folder().join("MANIFEST")).unwrap();
+        put("manifest", name, &bytes[bytes.iter().position(|b| *b == b'\n').unwrap() + 1..]);
+    };
     for (t, task) in tasks(2).iter().enumerate() {
-        let bytes = fs::read(path.join("MANIFEST")).unwrap();
-        put("manifest", &format!("task-{t}"), &bytes[bytes.iter().position(|b| *b == b'\n').unwrap() + 1..]);
+        put_manifest(&model, &format!("task-{t}"));
         learn(&mut model, task);
     }
+    let class = model.manifest().classes[0].label.clone();
+    model.edit().unwrap().rename(&class, &"new".into()).unwrap();
+    let (x, y) = &tasks(1)[0];
+    model.calibrate(0.1, &Fingerprint::of(Features::new(x, DIM).unwrap(), y));
+    model.prepared().unwrap();
+    model.commit().unwrap();
+    put_manifest(&model, "edited");
+    model.rollback(None).unwrap();
+    put_manifest(&model, "restored");
+    let config = Config { max_rank: 4, chunk: 4, ..tiny().config };
+    let mut infinite = Model::create(&capped, &infinite(config)).unwrap();
+    learn(&mut infinite, &tasks(1)[0]);
+    put_manifest(&infinite, "infinite");
     let inference = loranpac_store::Inference {
         lift: tiny().lift,
         labels: model.manifest().classes.iter().map(|class| class.label.clone()).collect(),
