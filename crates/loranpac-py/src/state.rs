@@ -9,7 +9,7 @@ use loranpac::registry::{self, MethodOptions};
 use loranpac::{Config, Editable, Features, Form, Label, Schedule, StreamSizes, Truncation};
 use loranpac_eval::system;
 use loranpac_store::onnx::{self, OnnxOptions};
-use loranpac_store::{Edit, Edited, Inference, LiftRecord, Manifest, Precision, Settings, TaskDigest};
+use loranpac_store::{AT_ONCE, Edit, Edited, Inference, LiftRecord, Manifest, Precision, Settings, TaskDigest};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -17,9 +17,6 @@ use crate::errors;
 
 /// Rows that are taken at a time, as the command line does: the models are then the same to the last bit.
 pub const ROWS: usize = 4096;
-
-/// The most samples that the store takes back or relabels at a time.
-const AT_ONCE: usize = 2048;
 
 /// Answers below this are not worth asking the system about.
 const SMALL: usize = 1 << 20;

@@ -1,12 +1,13 @@
 //! Files that are never seen half-written: they grow beside their place and are renamed when they are whole.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::disk::{Disk, Output, RealDisk, open_lock, open_regular, remove_if_there};
 use crate::error::Error;
 use crate::folder::{MANIFEST, hidden, parent};
+use crate::manifest::MAGIC;
 
 /// A file under a temporary name; dropped, it is removed.
 ///
@@ -17,6 +18,7 @@ pub struct AtomicFile {
     place: PathBuf,
     name: PathBuf,
     file: Option<BufWriter<Box<dyn Output>>>,
+    replaced: bool,
     /// Held as long as this is the process that writes there.
     _lock: File,
 }
@@ -40,14 +42,19 @@ impl AtomicFile {
             match left.try_lock() {
                 Err(TryLockError::WouldBlock) => return Err(busy()),
                 Err(TryLockError::Error(source)) => return Err(Error::write(place)(source)),
+                // Another process may have replaced it between the two calls.
+                Ok(()) if !is_same_file(&left, &name) => return Err(busy()),
                 Ok(()) => remove_if_there(&*disk, &name).map_err(Error::write(place))?,
             }
         }
         let file = disk.create(&name).map_err(Error::write(place))?;
         let lock = open_regular(&name)?;
         lock.try_lock().map_err(|_| busy())?;
+        if !is_same_file(&lock, &name) {
+            return Err(busy());
+        }
         let file = Some(BufWriter::with_capacity(1 << 20, file));
-        Ok(AtomicFile { disk, place: place.to_owned(), name, file, _lock: lock })
+        Ok(AtomicFile { disk, place: place.to_owned(), name, file, replaced: false, _lock: lock })
     }
 
     /// Brings everything to the disk, so that what is left to do can hardly fail.
@@ -62,6 +69,7 @@ impl AtomicFile {
     pub fn replace(mut self) -> Result<(), Error> {
         self.sync()?;
         self.disk.rename(&self.name, &self.place).map_err(Error::write(&self.place))?;
+        self.replaced = true;
         // The new name outlives a power cut only if the folder is on the disk as well; not every system can do that.
         let _ = self.disk.sync_folder(parent(&self.place));
         Ok(())
@@ -79,11 +87,29 @@ impl Write for AtomicFile {
 
 impl Drop for AtomicFile {
     fn drop(&mut self) {
-        // What is buffered must not be written any more; after `replace` there is nothing of this name.
+        // What is buffered must not be written any more.
         if let Some(file) = self.file.take() {
             drop(file.into_parts());
         }
-        let _ = remove_if_there(&*self.disk, &self.name);
+        // After `replace`, a file of this name is another process's.
+        if !self.replaced {
+            let _ = remove_if_there(&*self.disk, &self.name);
+        }
+    }
+}
+
+/// Whether a name still means the file that is open; where that cannot be told, it does.
+fn is_same_file(file: &File, name: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let identity = |found: fs::Metadata| (found.dev(), found.ino());
+        file.metadata().ok().map(identity) == fs::symlink_metadata(name).ok().map(identity)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (file, name);
+        true
     }
 }
 
@@ -103,12 +129,21 @@ fn target(place: &Path) -> Result<PathBuf, Error> {
 fn refuse_inside_model(place: &Path) -> Result<(), Error> {
     let folder = parent(place);
     let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-    let is_model = |folder: &Path| folder.extension().is_some_and(|e| e == "lrp") || folder.join(MANIFEST).exists();
-    if is_model(folder) || is_model(&real) {
+    if real.ancestors().any(is_model) {
         let reason = "is inside a model's folder, where only loranpac itself writes; give another place";
         return Err(Error::Refused(format!("{} {reason}", place.display())));
     }
     Ok(())
+}
+
+/// Whether a folder is a model: by its name, or by its manifest.
+fn is_model(folder: &Path) -> bool {
+    let starts = || {
+        let mut start = [0; MAGIC.len()];
+        let read = open_regular(&folder.join(MANIFEST)).is_ok_and(|mut file| file.read_exact(&mut start).is_ok());
+        read && start == MAGIC.as_bytes()
+    };
+    folder.extension().is_some_and(|e| e == "lrp") || starts()
 }
 
 #[cfg(test)]

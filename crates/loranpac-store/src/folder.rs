@@ -168,8 +168,10 @@ impl<'a> Building<'a> {
 
 impl Drop for Building<'_> {
     fn drop(&mut self) {
-        // Nothing is left of a model that did not become whole; after `publish` there is no lock here.
-        if self.lock.take().is_some() && self.clear().is_ok() {
+        // Nothing is left of a model that did not become whole; after `publish` there is no lock here. The lock is held until
+        // everything is removed.
+        let Some(_lock) = self.lock.take() else { return };
+        if self.clear().is_ok() {
             let _ = remove_if_there(self.disk, &self.folder.join(LOCK));
             let _ = self.disk.remove_folder(&self.folder);
         }

@@ -53,7 +53,7 @@ impl Model {
         let lock = lock(folder)?;
         let manifest = match Manifest::read(&current) {
             Ok(manifest) => {
-                // What an interrupted commit has left; what cannot be removed is in the way of nothing.
+                // An interrupted commit may have left files; one that cannot be removed is harmless.
                 let _ = commit::collect(&*disk, folder, &manifest);
                 manifest
             }
@@ -72,19 +72,25 @@ impl Model {
         Ok(Model { folder, manifest, disk, files: Files::default(), lock: Some(lock), learner: None, checked: false })
     }
 
-    /// Goes back to an earlier version, or to the one before the current one, and again to the one before that. It becomes
-    /// the newest version.
+    /// Goes back to an earlier version, which becomes the newest. Without a version, goes one version further back on each
+    /// call.
     pub fn rollback(&mut self, version: Option<u64>) -> Result<Rolled, Error> {
         self.check_writable()?;
-        let current = self.manifest.restored.unwrap_or(self.manifest.version);
-        if let Some(version) = version.filter(|version| *version == current || *version == self.manifest.version) {
-            return Ok(Rolled::Already(version));
-        }
+        // The version whose contents a version has.
+        let contents = |manifest: &Manifest| manifest.restored.unwrap_or(manifest.version);
+        let current = contents(&self.manifest);
         let kept: Vec<Manifest> =
             self.history().into_iter().filter(|old| old.version < self.manifest.version).collect();
+        let same = |version: &u64| {
+            [current, self.manifest.version].contains(version)
+                || kept.iter().any(|old| old.version == *version && contents(old) == current)
+        };
+        if let Some(version) = version.filter(same) {
+            return Ok(Rolled::Already(version));
+        }
         let wanted = |old: &&Manifest| match version {
             Some(version) => old.version == version,
-            None => old.version < current,
+            None => contents(old) < current,
         };
         let Some(old) = kept.iter().find(wanted).cloned() else {
             let kept = kept.iter().map(|old| old.version.to_string()).collect::<Vec<_>>().join(", ");
@@ -95,8 +101,8 @@ impl Model {
         let files = Files::open(&self.folder, &old)?;
         files.check(&old)?;
         (self.learner, self.checked) = (None, false);
-        let (version, keep) = (self.manifest.version, self.manifest.keep);
-        let manifest = Manifest { version, keep, restored: Some(found), ..old };
+        let (version, keep, restored) = (self.manifest.version, self.manifest.keep, Some(contents(&old)));
+        let manifest = Manifest { version, keep, restored, ..old };
         let outcome = commit::write_manifest(&*self.disk, &self.folder, manifest);
         if outcome.is_err() {
             self.lock = None;

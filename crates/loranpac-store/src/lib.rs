@@ -29,7 +29,7 @@ mod verify;
 
 pub use beside::AtomicFile;
 pub use digest::{Fingerprint, TaskDigest};
-pub use edit::{Edit, Edited};
+pub use edit::{AT_ONCE, Edit, Edited};
 pub use encoder::Encoder;
 pub use error::Error;
 pub use history::Rolled;

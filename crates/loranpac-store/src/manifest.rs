@@ -20,7 +20,7 @@ use crate::segment::FileEntry;
 /// Version of the format that this program writes. It reads version 1, too, which has no edits.
 pub const FORMAT: u32 = 2;
 /// What the first line begins with.
-const MAGIC: &str = "loranpac-model";
+pub(crate) const MAGIC: &str = "loranpac-model";
 /// Manifests beyond this are not read: a model of 100,000 classes stays below.
 const LARGEST: u64 = 256 << 20;
 /// What stands for `losses.dropped` where it is not known: version 0.1.0 wrote `null` after samples without a residual.
@@ -218,6 +218,9 @@ pub struct TaskEntry {
     pub samples: usize,
     /// The version of the model that first knew it.
     pub version: u64,
+    /// Whether an edit may have changed some of its samples since.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub doubtful: bool,
 }
 
 /// A change that was made by another command than `learn`.
@@ -231,8 +234,8 @@ pub struct EditEntry {
     pub subject: String,
     /// SHA-256 of everything that the command was given.
     pub digest: String,
-    /// Whether the samples were those of a task that is listed, or no samples were involved that could be in one.
-    pub recorded: bool,
+    /// Whether nothing has been learned or merged since. Once something has, the same samples may be in the model again.
+    pub current: bool,
     /// The version of the model that was first changed by it.
     pub version: u64,
 }

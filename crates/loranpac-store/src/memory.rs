@@ -48,7 +48,7 @@ impl Model {
             mark_all(learner);
             let base = Manifest { version: 0, restored: None, ..manifest.emptied() };
             // If this goes wrong, what has changed is not known any more, and the learner belongs to no folder.
-            manifest.files.clear();
+            *manifest = manifest.emptied();
             let written = commit::write(&*disk, building.folder(), base, learner)?;
             building.publish()?;
             *manifest = written;
@@ -71,7 +71,7 @@ impl Model {
             let reason = "was changed by another process, or is another model; overwrite makes this its next version";
             return Err(Error::Refused(format!("{} {reason}", folder.display())));
         };
-        manifest.files.clear();
+        *manifest = manifest.emptied();
         *manifest = commit::write(&*model.disk, folder, Manifest { restored: None, ..base }, learner)?;
         Ok(())
     }

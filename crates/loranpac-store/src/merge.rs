@@ -1,5 +1,6 @@
 //! Several models become one, as if it had learned everything.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use loranpac::Editable;
@@ -62,11 +63,12 @@ pub fn merge(parts: Vec<Part<'_>>, again: bool) -> Result<Merged, Error> {
         manifest.tasks.extend(other.tasks.iter().cloned());
         manifest.edits.extend(other.edits.iter().cloned());
     }
-    // Versions of different models cannot be compared: for the merged one, everything comes with its first version.
     manifest.tasks.iter_mut().for_each(|task| task.version = 1);
-    manifest.edits.iter_mut().for_each(|edit| edit.version = 1);
-    manifest.edits.retain(|edit| edit.command != MERGE);
-    manifest.record(MERGE, MERGE.to_owned(), merge_digest(parts.iter().map(|part| part.manifest), again)?, true);
+    // What one model has taken back, another may have learned.
+    let mut subjects = HashSet::new();
+    manifest.edits.retain(|edit| edit.command != MERGE && subjects.insert(edit.subject.clone()));
+    manifest.edits.iter_mut().for_each(|edit| (edit.version, edit.current) = (1, false));
+    manifest.list(MERGE, MERGE.to_owned(), merge_digest(parts.iter().map(|part| part.manifest), again)?);
     let mut learner = <dyn Editable>::new(manifest.lift.build(true)?, manifest.config)?;
     learner.merge(parts.into_iter().map(|part| part.learner))?;
     Ok(Merged { learner, manifest, warnings })

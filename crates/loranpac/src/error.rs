@@ -111,6 +111,12 @@ pub enum Error {
         /// Cuts so far.
         cuts: usize,
     },
+    /// Samples cannot be taken back, because they are too long beside the others.
+    #[error(
+        "samples cannot be taken back: they are so much longer than the others that rounding would replace what is left; learn \
+         anew without them"
+    )]
+    RoundedAway,
     /// Models whose features differ cannot be merged.
     #[error("models with different lifts cannot be merged: {ours} and {theirs}; kind, width and seed must be the same")]
     DifferentLifts {

@@ -135,6 +135,19 @@ fn independent_samples_are_checked_before_they_are_taken_back_or_relabelled() {
 }
 
 #[test]
+fn samples_that_would_round_the_others_away_are_not_taken_back() {
+    let mut model = model(map("relu-random", 16, 0));
+    let small: Vec<f32> = rows(1, 20).iter().map(|v| 5e-4 * v).collect();
+    let large = rows(2, 12);
+    learn(&mut *model, &small);
+    learn(&mut *model, &large);
+    let before = losses(&mut *model);
+    let refused = model.unlearn(Features::new(&large, DIM).unwrap(), &labels(12));
+    assert_eq!(refused, Err(Error::RoundedAway));
+    assert_eq!((losses(&mut *model), model.summary().samples), (before, 32));
+}
+
+#[test]
 fn samples_with_more_energy_than_was_learned_are_refused() {
     let mut model = model(map("relu-random", 10, 0));
     learn(&mut *model, &rows(1, 60));

@@ -6,13 +6,10 @@ use anyhow::{Result, bail};
 use loranpac::{Features, Label};
 use loranpac_eval::samples::Half;
 use loranpac_eval::text::integer;
-use loranpac_store::{Edited, Model};
+use loranpac_store::{AT_ONCE, Edited, Model};
 
 use super::{Samples, ensure_memory, find_label, named, new_label, on_threads, raw, read_all, shown};
 use crate::say::{changed, note, say};
-
-/// The most samples that are taken back at a time.
-const AT_ONCE: usize = 2048;
 
 /// Options of `forget`.
 #[derive(clap::Args)]
@@ -114,8 +111,9 @@ const AGAIN: &str = "; --again applies it once more, for samples that were learn
 fn warn_unchecked(unchecked: usize) {
     if unchecked > 0 {
         note!(
-            "warning: could not check that {unchecked} of the samples had been learned under their labels: there are not \
-             fewer samples than directions, and the file is not one that was learned. The training error is no longer exact"
+            "warning: could not check that {unchecked} of the samples had been learned under their labels: the model has at \
+             least as many samples as directions, and the file is not one that was learned. The training error is no longer \
+             exact"
         );
     }
 }

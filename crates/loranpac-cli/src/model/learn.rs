@@ -180,7 +180,7 @@ fn learn_file(model: &mut Model, file: &Path, args: &Args, last: bool) -> Result
             left += 1;
             continue;
         }
-        if stdin && !args.again && known.contains_key(digest) {
+        if stdin && !args.again && known.get(digest).is_some_and(|count| *count > 0) {
             refuse_again(model, &name, digest, args.skip)?;
             take(&mut known, digest);
             left += 1;
@@ -199,7 +199,8 @@ fn learn_file(model: &mut Model, file: &Path, args: &Args, last: bool) -> Result
             name.clone()
         };
         model.note(&part, &learned);
-        let final_task = last && plan.as_ref().is_some_and(|plan| number + 1 == plan.len());
+        // One commit for a task and its classifier, so that a rollback undoes both.
+        let final_task = last && plan.as_ref().map_or(args.task_size.is_none(), |plan| number + 1 == plan.len());
         if final_task && !args.defer {
             model.prepared()?;
         }

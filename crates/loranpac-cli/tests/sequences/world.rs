@@ -153,7 +153,7 @@ impl World {
         }
         let outcome = self.apply(&change, calm());
         if repeated && !matches!(change, Change::Rollback(_)) {
-            assert_ne!(outcome, Outcome::Done { unchecked: 0 }, "a repeated change was made again");
+            assert!(!matches!(outcome, Outcome::Done { .. }), "a repeated change was made again");
             self.seen.repeated += 1;
         }
         self.note(&change, &outcome);

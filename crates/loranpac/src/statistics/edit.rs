@@ -12,6 +12,8 @@ use crate::scalar::Scalar;
 
 /// The share of a sample's length that may lie outside the basis if it was learned; rounding is far below.
 const LEARNED: f64 = 1e-3;
+/// Samples are not taken back if their rounding would be more than this share of the mean energy of those that stay.
+const ROUNDED_AWAY: f64 = 1e-2;
 /// How far leverages and labels may be from 0 and 1 and still prove that samples were learned.
 const PROVEN: f64 = 1e-2;
 
@@ -147,6 +149,11 @@ impl<T: Scalar> Statistics<T> {
         // What is left of a direction that only these samples had is rounding of its coordinates.
         let longest = norms.iter().copied().fold(0.0, f64::max);
         let floor = 4.0 * self.drop.max(1.0) * T::EPSILON * longest * longest;
+        let left = self.samples.saturating_sub(classes.len()).max(1) as f64;
+        if floor > ROUNDED_AWAY * self.gram.trace().max(0.0) / left && longest > 0.0 {
+            self.gram = old;
+            return Err(Error::RoundedAway);
+        }
         let eigen = match self.gram.eigen() {
             // Taking away what was never there leaves a matrix that is not semidefinite.
             Ok(eigen) if eigen.values.last().is_some_and(|value| *value < -floor) => {
@@ -176,6 +183,8 @@ impl<T: Scalar> Statistics<T> {
         // All of J is to be written anew: beside an old column, a new one would tell what was taken away.
         self.note_sums(&(0..self.counts.len()).collect::<Vec<_>>());
         self.keep_directions(&eigen, rank - gone);
+        // Other samples may have had a little of what was removed, and J still has it.
+        self.outside |= gone > 0;
         self.losses.assumed += unchecked;
         Ok(unchecked)
     }
@@ -210,7 +219,9 @@ impl<T: Scalar> Statistics<T> {
             (0..labels.nrows()).map(|c| (labels[(c, sample)] - expected(c)).abs()).fold(0.0, f64::max)
         };
         let independent = |sample: usize| leverages.col(sample).norm_max() < PROVEN;
-        let other = |sample: usize| (0..labels.nrows()).any(|c| c != classes[sample] && off(sample, c) < PROVEN);
+        let winner =
+            |sample: usize| (0..labels.nrows()).max_by(|a, b| labels[(*a, sample)].total_cmp(&labels[(*b, sample)]));
+        let other = |sample: usize| winner(sample).is_some_and(|c| c != classes[sample] && off(sample, c) < PROVEN);
         // `c c' <= S` for every sample that is part of S: its leverage is at most 1.
         let impossible = |sample: usize| leverages[(sample, sample)] > PROVEN;
         if let Some(row) = (0..m).find(|&sample| impossible(sample) || (independent(sample) && other(sample))) {
