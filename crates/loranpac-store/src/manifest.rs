@@ -394,7 +394,8 @@ impl Manifest {
             return Err(format!("its temperature is {temperature}, which should be above 0"));
         }
         let Losses { lost, largest, dropped, cuts, removed, capped, assumed } = self.losses;
-        if [lost, largest, dropped].iter().any(|loss| !(loss.is_finite() && *loss >= 0.0)) {
+        let bounds = self.gone.iter().flat_map(|gone| [gone.error, gone.latest]);
+        if [lost, largest, dropped].into_iter().chain(bounds).any(|loss| !(loss.is_finite() && loss >= 0.0)) {
             return Err("its losses are not numbers from 0 on".to_owned());
         }
         let gone = self.gone.iter().flat_map(|gone| [gone.samples, gone.orphans, gone.times]);
