@@ -108,7 +108,7 @@ pub const EDITS: &[Edit] = &[
     ("an error of null", "/gone/error", "null", Refused),
     ("an infinite error", "/gone/latest", "1e999", Refused),
     ("a shape of what is gone", "/gone/shape/1", BIG, Refused),
-    ("less of what is gone", "/gone/shape/0", "0", Refused),
+    ("less of what is gone", "/gone/shape/0", "0", Found),
     ("weights outside", "/weights/file", "\"../victim\"", Refused),
     ("weights with all kept", "/weights/facts/kept", BIG, Believed),
     ("weights with a ridge of null", "/weights/facts/ridge", "null", Refused),

@@ -76,18 +76,26 @@ fn check(base: &Path, way: &Way, (command, arguments): Call, exempt: &[&str]) ->
         claim(code != 0 || way.harmless.contains(&command), "succeeds");
         claim(code == 0 || way.name != "nothing" || refuses || exempt.contains(&command), "fails");
     }
-    // A message names the file, or the folder if that is what is wrong.
-    let elsewhere = refuses || (exempt.contains(&command) && !done.stderr.contains(" is damaged: "));
+    // A message names the file, or the folder if it is in the way. What refuses every such model has its own reason.
+    let names = match (refuses, exempt.contains(&command) && !done.stderr.contains(" is damaged: ")) {
+        (true, _) => "m.lrp",
+        (_, true) => "",
+        _ => &way.names,
+    };
     let words = [done.stdout.as_str(), &done.stderr].concat();
-    claim(code == 0 || words.contains(if elsewhere { "m.lrp" } else { &way.names }), "does not name the file");
+    claim(code == 0 || words.contains(names), "does not name the file");
     claim(code == 0 || command == "verify" || done.stderr.contains("error: "), "prints no error");
     // Predictions are data, and labels are written as they are.
     claim(!obeyed(&done.stderr) && (command == "predict" || !obeyed(&done.stdout)), "prints control characters");
     // What must be as it was: everything outside, and everything inside unless the model has been changed.
     let changes = code == 0 && (WRITERS.contains(&command) || command == "rollback");
-    let swept = |path: &Path| path == Path::new("m.lrp/MANIFEST.new") || path == Path::new("m.lrp/LOCK");
+    let swept = |path: &Path| {
+        ["MANIFEST.new", "MANIFEST.99999999", "LOCK"].iter().any(|name| path == Path::new("m.lrp").join(name))
+    };
+    // It removes file after file, and stops at what is not one.
+    let stopped = command == "rollback --drop" && way.name.ends_with(": a folder");
     for (path, found) in &before {
-        let kept = (changes && path.starts_with("m.lrp")) || after.get(path) == Some(found);
+        let kept = ((changes || stopped) && path.starts_with("m.lrp")) || after.get(path) == Some(found);
         claim(kept || (swept(path) && *found != Found::Folder), &format!("changes {}", path.display()));
     }
     for path in after.keys().filter(|path| !before.contains_key(*path)) {

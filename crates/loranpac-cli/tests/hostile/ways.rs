@@ -115,7 +115,8 @@ pub fn ways(model: &Path) -> Vec<Way> {
             Then::Believed => (&[0], &[READERS, WRITERS]),
             Then::Either => (&[0, 3], &[READERS, WRITERS]),
         };
-        let names = if *then == Then::Believed { "" } else { "m.lrp" };
+        // What looks like the truth may be refused for another reason.
+        let names = if [Then::Believed, Then::Found].contains(then) { "" } else { "m.lrp" };
         let way = Way::new(format!("MANIFEST with {name}: {pointer} = {text:.40}"), names, verify[0], spoil);
         let harmless = [harmless, &[&["rollback"]]].concat();
         ways.push(Way { verify: verify.to_vec(), ..way }.harmless(&harmless));

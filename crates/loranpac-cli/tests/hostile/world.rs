@@ -137,7 +137,7 @@ pub fn prepare(init: &[&str]) -> TempDir {
         }
     };
     all(&inits.each_ref().map(Vec::as_slice));
-    ["m.lrp", "other.lrp"].map(|name| chunk(&at(name)));
+    ["m.lrp", "other.lrp"].iter().for_each(|name| chunk(&at(name)));
     all(steps);
     place
 }
