@@ -71,14 +71,14 @@ const REPLACEMENTS: &[Replacement] = &[
         bytes[last] ^= 1;
         fs::write(path, bytes).unwrap();
     }),
-    ("no permission", 1, |path| fs::set_permissions(path, fs::Permissions::from_mode(0)).unwrap()),
+    ("no permission", 1, |path| fs::set_permissions(path, fs::Permissions::from_mode(0o000)).unwrap()),
 ];
 
 /// What can be put in the place of a file, by this user.
 pub fn replacements() -> impl Iterator<Item = &'static Replacement> {
     // Nothing is unreadable to root.
     let probe = tempfile::NamedTempFile::new().unwrap();
-    fs::set_permissions(probe.path(), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(probe.path(), fs::Permissions::from_mode(0o000)).unwrap();
     let root = File::open(probe.path()).is_ok();
     REPLACEMENTS.iter().filter(move |(name, ..)| !(root && *name == "no permission"))
 }
