@@ -3,6 +3,9 @@
 use loranpac_eval::text::escape;
 use loranpac_eval::view::{Cell, Filled};
 
+/// The widest column. Longer cells are whole, but the others are not padded to their length.
+const WIDEST: usize = 200;
+
 /// Lays out a header and rows of numbers.
 pub fn render(header: &[&str], rows: &[Vec<String>]) -> String {
     layout(header, rows, 1)
@@ -30,7 +33,7 @@ pub fn layout(header: &[&str], rows: &[Vec<String>], words: usize) -> String {
     let rows = rows.iter().map(|row| row.iter().map(|cell| clean(cell)).collect());
     let cells: Vec<Vec<String>> =
         std::iter::once(header.iter().map(|head| clean(head)).collect()).chain(rows).collect();
-    let width = |column: usize| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let width = |column: usize| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0).min(WIDEST);
     let widths: Vec<usize> = (0..header.len()).map(width).collect();
     let mut text = String::new();
     for (index, row) in cells.iter().enumerate() {

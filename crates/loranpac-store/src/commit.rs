@@ -342,7 +342,7 @@ pub fn collect(disk: &dyn Disk, folder: &Path, manifest: &Manifest) -> Result<()
         }
         kept += 1;
         // If it cannot be read, what it needs is not known, and nothing is removed; verify tells what is wrong with it.
-        needed.extend(Manifest::read(&path)?.files.into_keys());
+        needed.extend(Manifest::read_kept(&path, version)?.files.into_keys());
     }
     // A commit that was interrupted has left files of the version after this one.
     folder::sweep(disk, folder, manifest.version + 1, |name| needed.contains(name))

@@ -86,6 +86,12 @@ pub(crate) fn open_regular(path: &Path) -> Result<File, Error> {
     open_with(OpenOptions::new().read(true), path).map_err(|failed| failed.into_error(path, Error::read(path)))
 }
 
+/// Opens a regular file that a user has named, who may have named a link to it. Opening does not wait.
+pub(crate) fn open_through_links(path: &Path) -> Result<File, Error> {
+    let real = fs::canonicalize(path).map_err(Error::read(path))?;
+    open_with(OpenOptions::new().read(true), &real).map_err(|failed| failed.into_error(path, Error::read(path)))
+}
+
 /// Opens a regular file to lock it; it is created if there is none.
 pub(crate) fn open_lock(path: &Path) -> Result<File, Error> {
     let mut options = OpenOptions::new();

@@ -25,7 +25,7 @@ impl Model {
     /// Earlier versions that are kept and can be read, the latest first.
     pub fn history(&self) -> Vec<Manifest> {
         let kept = folder::history(&self.folder).unwrap_or_default();
-        kept.into_iter().filter_map(|(_, path)| Manifest::read(&path).ok()).collect()
+        kept.into_iter().filter_map(|(version, path)| Manifest::read_kept(&path, version).ok()).collect()
     }
 
     /// Deletes the earlier versions, and what only they need.
@@ -63,9 +63,9 @@ impl Model {
                 return Err(Error::Read { source, path });
             }
             Err(error) => {
-                let newest = history.iter().find_map(|(version, path)| Some((version, Manifest::read(path).ok()?)));
-                let (version, old) = newest.ok_or(error)?;
-                Manifest { version: version + 1, ..old }
+                let newest = history.iter().find_map(|(version, path)| Manifest::read_kept(path, *version).ok());
+                let old = newest.ok_or(error)?;
+                Manifest { version: old.version + 1, ..old }
             }
         };
         let folder = folder.to_owned();
@@ -93,6 +93,12 @@ impl Model {
             None => contents(old) < current,
         };
         let Some(old) = kept.iter().find(wanted).cloned() else {
+            // It may be there, but damaged.
+            for (number, path) in folder::history(&self.folder)? {
+                if version.is_none_or(|version| version == number) && number < self.manifest.version {
+                    Manifest::read_kept(&path, number)?;
+                }
+            }
             let kept = kept.iter().map(|old| old.version.to_string()).collect::<Vec<_>>().join(", ");
             let kept = if kept.is_empty() { "no earlier version is kept".to_owned() } else { format!("kept: {kept}") };
             return Err(Error::Refused(format!("there is no version to go back to; {kept}")));

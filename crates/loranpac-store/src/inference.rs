@@ -6,7 +6,6 @@
 //! of `model`, so that no byte of the file can change unnoticed. Version 1 had no such digest, and is still read.
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::io::{BufReader, Read, Write};
 use std::path::Path;
 
@@ -20,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::beside::AtomicFile;
-use crate::disk::{Disk, RealDisk};
+use crate::disk::{Disk, RealDisk, open_through_links};
 use crate::error::Error;
 use crate::lift::{LiftRecord, hex};
 use crate::precision::{Encoding, LARGEST_EXPONENT, Precision};
@@ -88,12 +87,8 @@ impl Inference {
     /// anything of these sizes is allocated.
     pub fn load(path: &Path) -> Result<Inference, Error> {
         let damaged = |reason: &dyn ToString| Error::damaged(path, reason.to_string());
-        let file = File::open(path).map_err(Error::read(path))?;
-        let found = file.metadata().map_err(Error::read(path))?;
-        if !found.is_file() {
-            return Err(damaged(&"it is not a regular file"));
-        }
-        let length = found.len();
+        let file = open_through_links(path)?;
+        let length = file.metadata().map_err(Error::read(path))?.len();
         let mut file = BufReader::with_capacity(1 << 18, file);
         let metadata = read_header(&mut file, length, path)?;
         let record = read_record(&metadata, path)?;
@@ -211,10 +206,12 @@ fn read_record(metadata: &Metadata, path: &Path) -> Result<Record, Error> {
         return Err(Error::Format { path: path.to_owned(), expected: FORMAT, found });
     }
     let version = text("version").unwrap_or_default();
-    let expected: &[&str] = match version.parse() {
-        Ok(1) => &["format", "model", "version"],
-        Ok(VERSION) => &["format", "model", "sha256", "version"],
-        _ => return Err(Error::Version { path: path.to_owned(), found: version.to_owned(), known: VERSION }),
+    let number = version.parse::<u32>().ok().filter(|number| number.to_string() == version && *number > 0);
+    let expected: &[&str] = match number {
+        None => return Err(Error::damaged(path, format!("its version is {version:?}, not a number"))),
+        Some(1) => &["format", "model", "version"],
+        Some(VERSION) => &["format", "model", "sha256", "version"],
+        Some(_) => return Err(Error::Version { path: path.to_owned(), found: version.to_owned(), known: VERSION }),
     };
     let mut keys: Vec<&str> = metadata.metadata().iter().flatten().map(|(key, _)| key.as_str()).collect();
     keys.sort_unstable();

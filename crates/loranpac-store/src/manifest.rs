@@ -25,6 +25,8 @@ pub(crate) const MAGIC: &str = "loranpac-model";
 const LARGEST: u64 = 256 << 20;
 /// What stands for `losses.dropped` where it is not known: version 0.1.0 wrote `null` after samples without a residual.
 const UNKNOWN_LOSS: f64 = 1e300;
+/// Nothing is counted beyond this, so that counts can be added, and are exact as f64.
+const MOST: u64 = 1 << 53;
 
 /// Everything about a model but its numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -385,6 +387,7 @@ impl Manifest {
         }
         self.config.validate().map_err(|e| e.to_string())?;
         self.lift.check_size()?;
+        self.lift.build(false).map_err(|e| e.to_string())?;
         if self.lift_digest != self.lift.digest() {
             return Err("its lift is not the one that this program makes from the same seed".to_owned());
         }
@@ -393,9 +396,15 @@ impl Manifest {
         {
             return Err(format!("its temperature is {temperature}, which should be above 0"));
         }
-        let Losses { lost, largest, dropped, .. } = self.losses;
-        if [lost, largest, dropped].iter().any(|loss| !(loss.is_finite() && *loss >= 0.0)) {
+        let Losses { lost, largest, dropped, cuts, removed, capped, assumed } = self.losses;
+        let bounds = self.gone.iter().flat_map(|gone| [gone.error, gone.latest]);
+        if [lost, largest, dropped].into_iter().chain(bounds).any(|loss| !(loss.is_finite() && loss >= 0.0)) {
             return Err("its losses are not numbers from 0 on".to_owned());
+        }
+        let gone = self.gone.iter().flat_map(|gone| [gone.samples, gone.orphans, gone.times]);
+        let counts = [self.samples, cuts, removed, capped, assumed, self.latest_cut.directions].into_iter().chain(gone);
+        if let Some(count) = counts.map(|count| count as u64).find(|count| *count > MOST) {
+            return Err(format!("{count} samples or directions are more than it can have"));
         }
         let expected = if self.is_infinite() { 0 } else { self.classes.len() };
         let places = |place: fn(&Places) -> &Place| {
@@ -413,7 +422,7 @@ impl Manifest {
         let Encoder { samples, mean, squares, .. } = &self.encoder;
         let described =
             mean.len() == squares.len() && (mean.len() == self.lift.dim || (mean.is_empty() && *samples == 0));
-        if !described || *samples > (1 << 53) || self.version > (1 << 53) || !self.lift.gamma.is_finite() {
+        if !described || *samples as u64 > MOST || self.version > MOST || !self.lift.gamma.is_finite() {
             return Err("what it says about its features is not possible".to_owned());
         }
         let labels: BTreeSet<&Label> = self.classes.iter().map(|class| &class.label).collect();
@@ -451,11 +460,55 @@ impl Manifest {
                 return Err("the numbers of a class are not of the size of the model".to_owned());
             }
         }
+        self.check_files()?;
         match &self.gone {
             Some(gone) if gone.shape[0] > self.classes.len() || gone.shape[1] > rank => {
                 Err("what removed samples have left is larger than the model".to_owned())
             }
             _ => Ok(()),
+        }
+    }
+}
+
+impl Manifest {
+    /// Whether each file has room for its parts. Sizes that lie are damage; nobody should estimate memory by them.
+    fn check_files(&self) -> Result<(), String> {
+        let (width, rank, dim, classes) = (self.lift.width, self.rank(), self.lift.dim, self.classes.len());
+        let basis = self.basis.iter().map(|part| (&part.file, part.columns, width, 4));
+        let gram = self.gram.iter().map(|step| match step {
+            GramStep::Whole { file, rank } => (file, *rank, rank.saturating_add(1), 4),
+            GramStep::Grow { file, rows, columns, .. } => (file, *rows, *columns, 8),
+        });
+        let places = self.classes.iter().filter_map(|class| class.places.as_ref());
+        let places = places.flat_map(|Places { sums, cross }| {
+            [(&sums.file, sums.shape[0], sums.shape[1], 4), (&cross.file, cross.shape[0], cross.shape[1], 8)]
+        });
+        let size = if self.config.half { 2 } else { 4 };
+        let kept = self.kept.iter().map(|part| (&part.file, part.samples, dim, size));
+        let gone = self.gone.iter().map(|part| (&part.file, part.shape[1], part.shape[1].saturating_add(1), 4));
+        let weights = self.weights.iter().map(|weights| match self.is_infinite() {
+            true => (&weights.file, classes, rank, 8),
+            false => (&weights.file, classes, width, 4),
+        });
+        let mut parts = basis.chain(gram).chain(places).chain(kept).chain(gone).chain(weights);
+        let fits = |file: &str, rows: usize, columns: usize, size: u64| {
+            let bytes = (rows as u64).saturating_mul(columns as u64).saturating_mul(size);
+            self.files.get(file).is_some_and(|entry| bytes <= entry.bytes)
+        };
+        match parts.find(|&(file, rows, columns, size)| !fits(file, rows, columns, size)) {
+            Some((file, rows, columns, _)) => {
+                Err(format!("the file {file} has no room for {rows} x {columns} numbers"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Reads the manifest of an earlier version, which must be the one that its name tells.
+    pub(crate) fn read_kept(path: &Path, version: u64) -> Result<Manifest, Error> {
+        let manifest = Manifest::read(path)?;
+        match manifest.version == version {
+            true => Ok(manifest),
+            false => Err(Error::damaged(path, format!("it is the manifest of version {}", manifest.version))),
         }
     }
 }

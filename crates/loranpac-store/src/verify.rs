@@ -52,7 +52,7 @@ impl Verified {
                 continue;
             }
             self.files += 1;
-            self.bytes += entry.bytes;
+            self.bytes = self.bytes.saturating_add(entry.bytes);
             let outcome = load::segment(folder, manifest, name).and_then(|segment| segment.check(entry));
             outcome.err().into_iter().for_each(|error| self.add(error));
         }
@@ -95,10 +95,11 @@ fn verify_once(folder: &Path) -> Result<Verified, Error> {
     }
     // A manifest of this version or a later one was left behind by a commit that did not come to its end.
     let version = Manifest::read(&current).map_or(u64::MAX, |manifest| manifest.version);
-    let old = history(folder)?.into_iter().filter(|(old, _)| *old < version).map(|(_, path)| path);
-    for path in std::iter::once(current).chain(old) {
+    let old = history(folder)?.into_iter().filter(|(old, _)| *old < version);
+    let old = old.map(|(version, path)| Manifest::read_kept(&path, version));
+    for manifest in std::iter::once_with(|| Manifest::read(&current)).chain(old) {
         report.files += 1;
-        match Manifest::read(&path) {
+        match manifest {
             Ok(manifest) => report.read(folder, &manifest),
             Err(error) => report.add(error),
         }
