@@ -20,12 +20,14 @@ use loranpac_store::{
 };
 use tempfile::TempDir;
 
+type Run = fn(Box<dyn Disk>, &Path, &Settings) -> Result<(), Error>;
+
 /// A command: what the command line does with the model in `m.lrp` of a folder.
 struct Command {
     name: &'static str,
     /// What it changes: `m.lrp` itself, or something new.
     target: &'static str,
-    run: fn(Box<dyn Disk>, &Path, &Settings) -> Result<(), Error>,
+    run: Run,
     /// Whether a model of infinite width can do it.
     infinite: bool,
 }
