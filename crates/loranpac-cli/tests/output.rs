@@ -148,7 +148,7 @@ fn exit_codes_tell_a_full_disk_from_a_newer_format() {
     let small = path(&folder, "m.safetensors");
     stdout(&loranpac(&["export", &model, &small]));
     let mut bytes = fs::read(&small).unwrap();
-    let version = b"\"version\":\"1\"";
+    let version = b"\"version\":\"2\"";
     let at = bytes.windows(version.len()).position(|part| part == version).unwrap();
     bytes[at + version.len() - 2] = b'9';
     fs::write(&small, bytes).unwrap();

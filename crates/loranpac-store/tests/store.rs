@@ -6,7 +6,7 @@ use std::fs;
 
 use common::*;
 use loranpac::{Config, Features, Learner};
-use loranpac_store::{Error, Fingerprint, Model, Rolled};
+use loranpac_store::{Edited, Error, Fingerprint, Model, Rolled};
 use tempfile::TempDir;
 
 #[test]
@@ -446,13 +446,14 @@ fn write_the_corpus() {
         learn(&mut model, task);
     }
     let class = model.manifest().classes[0].label.clone();
-    model.edit().unwrap().rename(&class, &"new".into()).unwrap();
+    let edited = model.edit().unwrap().rename(&class, &"new".into()).unwrap();
+    assert!(matches!(edited, Edited::Done { .. }));
     let (x, y) = &tasks(1)[0];
     model.calibrate(0.1, &Fingerprint::of(Features::new(x, DIM).unwrap(), y));
     model.prepared().unwrap();
     model.commit().unwrap();
     put_manifest(&model, "edited");
-    model.rollback(None).unwrap();
+    assert_eq!(model.rollback(None).unwrap(), Rolled::Back(2));
     put_manifest(&model, "restored");
     let config = Config { max_rank: 4, chunk: 4, ..tiny().config };
     let mut infinite = Model::create(&capped, &infinite(config)).unwrap();
