@@ -116,7 +116,7 @@ pub fn ways(model: &Path) -> Vec<Way> {
             Then::Either => (&[0, 3], &[READERS, WRITERS]),
         };
         // What looks like the truth may be refused for another reason.
-        let names = if [Then::Believed, Then::Found].contains(then) { "" } else { "m.lrp" };
+        let names = if *then == Then::Refused { "m.lrp" } else { "" };
         let way = Way::new(format!("MANIFEST with {name}: {pointer} = {text:.40}"), names, verify[0], spoil);
         let harmless = [harmless, &[&["rollback"]]].concat();
         ways.push(Way { verify: verify.to_vec(), ..way }.harmless(&harmless));
