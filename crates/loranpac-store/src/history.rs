@@ -77,12 +77,14 @@ impl Model {
     pub fn rollback(&mut self, version: Option<u64>) -> Result<Rolled, Error> {
         self.check_writable()?;
         // The version whose contents a version has.
-        let contents = |manifest: &Manifest| manifest.restored.unwrap_or(manifest.version);
+        let contents = |manifest: &Manifest| manifest.contents.or(manifest.restored).unwrap_or(manifest.version);
         let current = contents(&self.manifest);
         let kept: Vec<Manifest> =
             self.history().into_iter().filter(|old| old.version < self.manifest.version).collect();
         let same = |version: &u64| {
-            [current, self.manifest.version].contains(version)
+            *version == current
+                || *version == self.manifest.version
+                || Some(*version) == self.manifest.restored
                 || kept.iter().any(|old| old.version == *version && contents(old) == current)
         };
         if let Some(version) = version.filter(same) {
@@ -107,8 +109,9 @@ impl Model {
         let files = Files::open(&self.folder, &old)?;
         files.check(&old)?;
         (self.learner, self.checked) = (None, false);
-        let (version, keep, restored) = (self.manifest.version, self.manifest.keep, Some(contents(&old)));
-        let manifest = Manifest { version, keep, restored, ..old };
+        let (version, keep) = (self.manifest.version, self.manifest.keep);
+        let contents = Some(contents(&old)).filter(|contents| *contents != found);
+        let manifest = Manifest { version, keep, restored: Some(found), contents, ..old };
         let outcome = commit::write_manifest(&*self.disk, &self.folder, manifest);
         if outcome.is_err() {
             self.lock = None;

@@ -78,6 +78,9 @@ pub struct Manifest {
     /// The version that this one repeats, if the model was rolled back and has not changed since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored: Option<u64>,
+    /// The version whose contents that one had, if it was a repetition itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contents: Option<u64>,
     /// All files that are named above.
     pub files: BTreeMap<String, FileEntry>,
 }
@@ -269,6 +272,7 @@ impl Manifest {
             tasks: Vec::new(),
             edits: Vec::new(),
             restored: None,
+            contents: None,
             files: Default::default(),
         })
     }

@@ -46,7 +46,7 @@ impl Model {
         if is_free(folder) {
             let building = Building::begin(&*disk, folder)?;
             mark_all(learner);
-            let base = Manifest { version: 0, restored: None, ..manifest.emptied() };
+            let base = Manifest { version: 0, restored: None, contents: None, ..manifest.emptied() };
             // If this goes wrong, what has changed is not known any more, and the learner belongs to no folder.
             *manifest = manifest.emptied();
             let written = commit::write(&*disk, building.folder(), base, learner)?;
@@ -72,7 +72,7 @@ impl Model {
             return Err(Error::Refused(format!("{} {reason}", folder.display())));
         };
         *manifest = manifest.emptied();
-        *manifest = commit::write(&*model.disk, folder, Manifest { restored: None, ..base }, learner)?;
+        *manifest = commit::write(&*model.disk, folder, Manifest { restored: None, contents: None, ..base }, learner)?;
         Ok(())
     }
 

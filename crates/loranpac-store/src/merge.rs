@@ -35,7 +35,8 @@ pub struct Merged {
 /// shall count `again`.
 pub fn merge(parts: Vec<Part<'_>>, again: bool) -> Result<Merged, Error> {
     let Some(first) = parts.first() else { return Err(Error::Refused("there are no models to merge".to_owned())) };
-    let mut manifest = Manifest { version: 0, calibration: None, restored: None, ..first.manifest.emptied() };
+    let mut manifest =
+        Manifest { version: 0, calibration: None, restored: None, contents: None, ..first.manifest.emptied() };
     let mut warnings = Vec::new();
     for Part { name, learner, manifest: other } in parts.iter().skip(1) {
         if other.lift_digest != manifest.lift_digest {

@@ -228,7 +228,7 @@ impl Model {
     /// Writes everything that has changed, as one step: a power cut leaves the model as it was or as it is.
     pub fn commit(&mut self) -> Result<(), Error> {
         self.check_writable()?;
-        let manifest = Manifest { restored: None, ..self.manifest.clone() };
+        let manifest = Manifest { restored: None, contents: None, ..self.manifest.clone() };
         let outcome = match &mut self.learner {
             Some(learner) => commit::write(&*self.disk, &self.folder, manifest, &mut **learner),
             None => commit::write_manifest(&*self.disk, &self.folder, manifest),
