@@ -132,7 +132,7 @@ impl<T: Scalar> Statistics<T> {
     ///
     /// Samples that were never learned are refused if they lie outside the basis, if S would not stay semidefinite, or if N
     /// shows another label. Where there are as many samples as directions, or more, nothing can be shown: such samples
-    /// are taken back on the caller's word. Their number is returned, and counted in [`Losses::assumed`].
+    /// are taken back on the caller's word. Their number is returned, and counted in [`super::Losses::assumed`].
     pub fn unlearn(&mut self, mut h: MatMut<'_, T>, classes: &[usize]) -> Result<usize, Error> {
         assert_eq!(h.ncols(), classes.len());
         if self.losses.cuts > 0 || self.latest_cut.directions > 0 {
