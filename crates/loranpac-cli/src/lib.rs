@@ -202,7 +202,7 @@ fn man(folder: Option<std::path::PathBuf>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// More threads than this help nobody, and each takes memory.
+/// More threads than this do not make anything faster, and each takes memory.
 const MOST_THREADS: usize = 64;
 
 /// The number of threads that was asked for, or all cores.

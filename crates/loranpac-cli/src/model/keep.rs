@@ -91,7 +91,7 @@ pub fn verify(args: VerifyArgs) -> Result<()> {
             Some(_) => found.problems().map(|error| format!("{}\n", escape(&error.to_string()))).collect(),
         };
         let printed = print(args.json, &value, &words);
-        // What was found decides the exit code, whoever reads the output.
+        // The findings decide the exit code, even if the output cannot be written.
         unsound.map_or_else(|| Ok(printed?), |unsound| Err(unsound.into()))
     })
 }
