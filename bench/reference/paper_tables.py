@@ -1,4 +1,4 @@
-"""The paper's tables as data (crates/loranpac-eval/paper/tables), read from the paper's LaTeX source.
+"""The paper's tables as data (crates/loranpac-bench/paper/tables), read from the paper's LaTeX source.
 
     python bench/reference/paper_tables.py PAPER.tex OUT_DIR
 

@@ -1,6 +1,6 @@
 //! What every target does: read the bytes as samples, and hold the reader to its promises.
 
-#[path = "../../crates/loranpac-eval/tests/files/promises.rs"]
+#[path = "../../crates/loranpac-data/tests/files/promises.rs"]
 mod promises;
 
 use std::path::PathBuf;

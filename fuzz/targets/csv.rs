@@ -1,6 +1,6 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use loranpac_eval::samples::Format;
+use loranpac_data::Format;
 
 fuzz_target!(|data: &[u8]| loranpac_fuzz::check(Format::Csv, data));

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use loranpac_eval::page::Report;
-use loranpac_eval::pilot;
-use loranpac_eval::recipe::{self, RECIPES, Recipe, Scale};
-use loranpac_eval::run::SCHEMA;
-use loranpac_eval::sweep::{self, Record, Source, Store, Sweep};
-use loranpac_eval::text::escape;
+use loranpac_bench::page::Report;
+use loranpac_bench::pilot;
+use loranpac_bench::recipe::{self, RECIPES, Recipe, Scale};
+use loranpac_bench::run::SCHEMA;
+use loranpac_bench::sweep::{self, Record, Source, Store, Sweep};
+use loranpac_data::text::escape;
 use serde_json::json;
 
 use crate::model::shown;

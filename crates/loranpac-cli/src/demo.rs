@@ -8,12 +8,12 @@ use anyhow::{Context, Result};
 use loranpac::lift::{self, LiftSpec};
 use loranpac::memory;
 use loranpac::registry::MethodOptions;
-use loranpac_eval::dataset::Part;
-use loranpac_eval::embedded::digits;
-use loranpac_eval::plan::Maps;
-use loranpac_eval::run::{Experiment, Run};
-use loranpac_eval::spec::Spec;
-use loranpac_eval::stream::{self, Scenario};
+use loranpac_bench::plan::Maps;
+use loranpac_bench::run::{Experiment, Run};
+use loranpac_bench::spec::Spec;
+use loranpac_bench::stream::{self, Scenario};
+use loranpac_data::dataset::Part;
+use loranpac_data::embedded::digits;
 
 use crate::model::{on_threads, shown};
 use crate::progress::Bar;

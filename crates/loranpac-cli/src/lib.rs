@@ -17,7 +17,7 @@ use std::io::Write;
 use std::sync::OnceLock;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use loranpac_eval::spec::quote;
+use loranpac_bench::spec::quote;
 
 use say::{Unwritten, note};
 
@@ -149,7 +149,7 @@ fn report(result: anyhow::Result<()>) -> u8 {
     let Err(error) = result else { return 0 };
     let code = exit_code(&error);
     let text = format!("error: {}", words(&error));
-    let is_recipe = |e: &loranpac_eval::Error| matches!(e, loranpac_eval::Error::Recipe { .. });
+    let is_recipe = |e: &loranpac_bench::Error| matches!(e, loranpac_bench::Error::Recipe { .. });
     if error.chain().any(|cause| cause.downcast_ref().is_some_and(is_recipe)) {
         // The parser shows the place in lines of its own.
         text.trim_end().lines().for_each(|line| note!("{line}"));

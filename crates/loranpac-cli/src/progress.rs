@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use loranpac_eval::run::Progress;
-use loranpac_eval::sweep::Event;
-use loranpac_eval::text::escape;
+use loranpac_bench::run::Progress;
+use loranpac_bench::sweep::Event;
+use loranpac_data::text::escape;
 
 use crate::say::note;
 

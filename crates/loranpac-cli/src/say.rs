@@ -4,7 +4,7 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use loranpac_eval::text::{escape, escape_json, escape_lines};
+use loranpac_data::text::{escape, escape_json, escape_lines};
 
 /// Writes a line to standard output; gives an error that has to be looked at.
 macro_rules! say {

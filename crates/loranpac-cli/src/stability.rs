@@ -1,12 +1,12 @@
 //! `loranpac run --stability`: how much the final accuracy depends on each setting, on the user's own features.
 
 use anyhow::{Result, bail};
-use loranpac_eval::plan::Maps;
-use loranpac_eval::run::SCHEMA;
-use loranpac_eval::spec::Spec;
-use loranpac_eval::stability::{self, COLUMNS};
-use loranpac_eval::sweep::{self as sweeps, Store, Sweep};
-use loranpac_eval::text::{escape, escape_markdown};
+use loranpac_bench::plan::Maps;
+use loranpac_bench::run::SCHEMA;
+use loranpac_bench::spec::Spec;
+use loranpac_bench::stability::{self, COLUMNS};
+use loranpac_bench::sweep::{self as sweeps, Store, Sweep};
+use loranpac_data::text::{escape, escape_markdown};
 use serde_json::json;
 
 use crate::run::{Args, orders, specify, with_data_for, write};

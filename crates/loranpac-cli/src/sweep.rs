@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
-use loranpac_eval::Error;
-use loranpac_eval::sweep::{Event, Record, Sweep};
+use loranpac_bench::Error;
+use loranpac_bench::sweep::{Event, Record, Sweep};
 
 use crate::progress::SweepBar;
 use crate::say::note;

@@ -1,7 +1,7 @@
 //! Plain text tables: the first column to the left, numbers to the right.
 
-use loranpac_eval::text::escape;
-use loranpac_eval::view::{Cell, Filled};
+use loranpac_bench::view::{Cell, Filled};
+use loranpac_data::text::escape;
 
 /// The widest column. Longer cells are whole, but the others are not padded to their length.
 const WIDEST: usize = 200;

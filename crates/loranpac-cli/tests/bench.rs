@@ -13,7 +13,7 @@ use tempfile::TempDir;
 #[test]
 fn the_list_names_every_recipe_with_its_place_in_the_paper() {
     let text = stdout(&loranpac(&["bench", "--list"]));
-    for (name, _) in loranpac_eval::recipe::RECIPES {
+    for (name, _) in loranpac_bench::recipe::RECIPES {
         assert!(text.lines().any(|line| line.split_whitespace().next() == Some(name)), "{name}");
     }
     assert!(text.contains("Figure truncation-effect"));

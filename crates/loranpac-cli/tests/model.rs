@@ -117,9 +117,9 @@ fn answers_come_as_people_and_programs_want_them() {
     let arrays = place.path("answers.npz");
     refused(&["predict", &model, &new, "--to", "npz"], &["--out"]);
     stdout(&loranpac(&["predict", &model, &new, "--to", "npz", "--out", &arrays, "--scores", "--novelty"]));
-    let mut read = loranpac_eval::samples::Reader::open(
+    let mut read = loranpac_data::Reader::open(
         Path::new(&arrays),
-        &loranpac_eval::samples::Options {
+        &loranpac_data::Options {
             features: Some("scores".to_owned()),
             label: Some("label".to_owned()),
             ..Default::default()

@@ -4,11 +4,12 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use loranpac::registry::{Input, METHODS};
-use loranpac_eval::plan::Maps;
-use loranpac_eval::run::Experiment;
-use loranpac_eval::spec::Spec;
-use loranpac_eval::sweep::Source;
-use loranpac_eval::{Dataset, Error, stream};
+use loranpac_bench::plan::Maps;
+use loranpac_bench::run::Experiment;
+use loranpac_bench::spec::Spec;
+use loranpac_bench::sweep::Source;
+use loranpac_bench::{Error, stream};
+use loranpac_data::Dataset;
 use pyo3::prelude::*;
 
 use crate::errors;

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use loranpac_eval::text::escape;
+use loranpac_data::text::escape;
 use pyo3::PyErr;
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyValueError};
 
@@ -25,12 +25,12 @@ pub fn store(error: loranpac_store::Error) -> PyErr {
 }
 
 /// An error of an experiment.
-pub fn eval(error: loranpac_eval::Error) -> PyErr {
-    use loranpac_eval::Error;
-    use loranpac_eval::error::ArrayProblem;
+pub fn eval(error: loranpac_bench::Error) -> PyErr {
+    use loranpac_bench::Error;
+    use loranpac_data::error::{ArrayProblem, Error as DataError};
     match error {
         Error::Engine(error) => engine(error),
-        Error::Array { problem: ArrayProblem::Memory(_), .. } => PyMemoryError::new_err(shown(error)),
+        Error::Data(DataError::Array { problem: ArrayProblem::Memory(_), .. }) => PyMemoryError::new_err(shown(error)),
         Error::Read { .. } => PyOSError::new_err(shown(error)),
         other => value(other),
     }

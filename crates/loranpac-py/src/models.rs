@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use loranpac_eval::system;
+use loranpac_data::system;
 use loranpac_store::{Manifest, Merged, Model, Part};
 use pyo3::prelude::*;
 

@@ -7,7 +7,7 @@ use loranpac::lift::{self, FeatureMap};
 use loranpac::memory::{product, sum};
 use loranpac::registry::{self, MethodOptions};
 use loranpac::{Config, Editable, Features, Form, Label, Schedule, StreamSizes, Truncation};
-use loranpac_eval::system;
+use loranpac_data::system;
 use loranpac_store::onnx::{self, OnnxOptions};
 use loranpac_store::{AT_ONCE, Edit, Edited, Inference, LiftRecord, Manifest, Precision, Settings, TaskDigest};
 use pyo3::exceptions::{PyTypeError, PyValueError};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use loranpac::{Features, Label};
-use loranpac_eval::samples::Half;
+use loranpac_data::Split;
 use loranpac_store::temperature::{UNCALIBRATED, fit, negative_log_likelihood, probabilities};
 use loranpac_store::{Fingerprint, Model, TaskDigest, temperature};
 use serde_json::json;
@@ -63,7 +63,7 @@ struct Scored {
 }
 
 fn score(classifier: &mut Classifier, file: &Path, samples: &Samples) -> Result<Scored> {
-    let mut reader = samples.open_labelled(file, Half::Test, classifier.dim)?;
+    let mut reader = samples.open_labelled(file, Split::Test, classifier.dim)?;
     let labels = classifier.labels.clone();
     let index: BTreeMap<&Label, usize> = labels.iter().enumerate().map(|(i, label)| (label, i)).collect();
     let (mut known, mut strange, mut digest) = (Vec::new(), BTreeMap::new(), TaskDigest::default());

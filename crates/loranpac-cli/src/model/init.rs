@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::{ArgGroup, ValueEnum};
 use loranpac::{Config, Editable, Filter, Ridge, Schedule, Truncation, lift};
-use loranpac_eval::samples::{Half, Reader};
-use loranpac_eval::spec::Width;
+use loranpac_bench::spec::Width;
+use loranpac_data::{Reader, Split};
 use loranpac_store::{Error, LiftRecord, Model, Settings};
 
 use super::{Samples, new_folder, on_threads, shown};
@@ -111,7 +111,7 @@ pub fn main(args: Args) -> Result<()> {
 fn init(args: &Args) -> Result<()> {
     let folder = new_folder(&args.model)?;
     let dim = match (&args.like, args.dim) {
-        (Some(path), _) => Reader::open(path, &args.samples.options(Half::Train))?.dim(),
+        (Some(path), _) => Reader::open(path, &args.samples.options(Split::Train))?.dim(),
         (None, Some(dim)) => dim,
         (None, None) => bail!("give the number of features with --dim, or a file with --like"),
     };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use loranpac::memory::human_bytes;
 use loranpac::{Filter, Ridge};
-use loranpac_eval::text::escape;
+use loranpac_data::text::escape;
 use loranpac_store::Model;
 use loranpac_store::manifest::Manifest;
 use serde_json::json;

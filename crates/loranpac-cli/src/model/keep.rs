@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{ensure_memory, on_threads, print, raw, shown};
 use crate::say::{changed, say};
-use loranpac_eval::text::escape;
+use loranpac_data::text::escape;
 use loranpac_store::folder::MANIFEST;
 use loranpac_store::{Error, Manifest, Model, Rolled};
 

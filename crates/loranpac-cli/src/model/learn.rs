@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use loranpac::{Features, Label, Schedule, StreamSizes};
-use loranpac_eval::samples::{Half, Reader};
+use loranpac_data::{Reader, Split};
 use loranpac_store::{Encoder, Fingerprint, Model, TaskDigest};
 use serde_json::json;
 
@@ -142,7 +142,7 @@ fn learn_file(model: &mut Model, file: &Path, args: &Args, last: bool) -> Result
     let (mut done, mut left) = (0, 0);
     let total = plan.as_ref().map(|plan| plan.iter().map(|task| task.samples).sum::<usize>() as u64);
     let bar = Count::new(&name, total, args.quiet);
-    let mut reader = args.samples.open_labelled(file, Half::Train, dim)?;
+    let mut reader = args.samples.open_labelled(file, Split::Train, dim)?;
     for number in 0.. {
         let planned = plan.as_ref().map(|plan| plan.get(number));
         if let Some(None) = planned {
@@ -231,7 +231,7 @@ struct Survey {
 fn survey(model: &Model, file: &Path, args: &Args, known: &HashMap<String, usize>) -> Result<Survey> {
     let manifest = model.manifest();
     let dim = manifest.lift.dim;
-    let mut reader: Reader = args.samples.open_labelled(file, Half::Train, dim)?;
+    let mut reader: Reader = args.samples.open_labelled(file, Split::Train, dim)?;
     let mut seen = Encoder::named(args.encoder.clone());
     let mut tasks = Vec::new();
     let kinds: HashMap<String, &Label> = manifest.classes.iter().map(|c| (c.label.to_string(), &c.label)).collect();

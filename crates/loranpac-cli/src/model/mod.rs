@@ -17,9 +17,9 @@ use anyhow::{Context, Result, bail};
 use loranpac::lift::FeatureMap;
 use loranpac::memory;
 use loranpac::{Features, Form, Label};
-use loranpac_eval::samples::{Half, Options, Reader};
-use loranpac_eval::system;
-use loranpac_eval::text::{escape, integer};
+use loranpac_data::system;
+use loranpac_data::text::{escape, integer};
+use loranpac_data::{Options, Reader, Split};
 use loranpac_store::{Inference, Manifest, Model};
 
 use crate::say::{self, Unwritten, note};
@@ -43,13 +43,13 @@ pub struct Samples {
 }
 
 impl Samples {
-    pub fn options(&self, half: Half) -> Options {
-        Options { half, label: self.label.clone(), features: self.features.clone(), format: self.format.clone() }
+    pub fn options(&self, split: Split) -> Options {
+        Options { split, label: self.label.clone(), features: self.features.clone(), format: self.format.clone() }
     }
 
     /// Opens a file whose samples must be of this dimension.
-    pub fn open(&self, path: &Path, half: Half, dim: usize) -> Result<Reader> {
-        let reader = Reader::open(path, &self.options(half))?;
+    pub fn open(&self, path: &Path, split: Split, dim: usize) -> Result<Reader> {
+        let reader = Reader::open(path, &self.options(split))?;
         if reader.dim() != dim {
             bail!("{}: its samples have {} features, but the model was made for {dim}", path.display(), reader.dim());
         }
@@ -57,8 +57,8 @@ impl Samples {
     }
 
     /// The same with labels.
-    pub fn open_labelled(&self, path: &Path, half: Half, dim: usize) -> Result<Reader> {
-        let reader = self.open(path, half, dim)?;
+    pub fn open_labelled(&self, path: &Path, split: Split, dim: usize) -> Result<Reader> {
+        let reader = self.open(path, split, dim)?;
         if !reader.has_labels() {
             bail!("{}: it has no labels; name their column with --label", path.display());
         }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use loranpac::{Features, Label};
-use loranpac_eval::samples::{Half, Reader};
-use loranpac_eval::text::escape_json;
+use loranpac_data::text::escape_json;
+use loranpac_data::{Reader, Split};
 use loranpac_store::temperature::{self, probabilities};
 use serde_json::json;
 
@@ -78,8 +78,8 @@ fn predict(args: &Args) -> Result<()> {
         bail!("--top 0 leaves nothing to say");
     }
     let mut classifier = Classifier::open(&args.model)?;
-    let half = if args.test { Half::Test } else { Half::Train };
-    let mut reader = args.samples.open(&args.file, half, classifier.dim)?;
+    let split = if args.test { Split::Test } else { Split::Train };
+    let mut reader = args.samples.open(&args.file, split, classifier.dim)?;
     if args.wants_novelty() && classifier.model.is_none() {
         bail!("{} has no basis to tell what is new; give the model itself", shown(&args.model));
     }

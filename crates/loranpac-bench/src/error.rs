@@ -1,0 +1,46 @@
+//! What can be wrong with experiments.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why an experiment was refused.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The engine refused.
+    #[error(transparent)]
+    Engine(#[from] loranpac::Error),
+    /// A file was refused.
+    #[error(transparent)]
+    Data(#[from] loranpac_data::Error),
+    /// A file cannot be opened or read.
+    #[error("cannot read {path}: {source}", path = path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A recipe, or another program's configuration, that cannot be followed.
+    #[error("{name}: {message}")]
+    Recipe {
+        /// Its name.
+        name: String,
+        /// What is wrong, and where.
+        message: String,
+    },
+    /// A file cannot be written.
+    #[error("cannot write {path}: {source}", path = path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The user wants no more.
+    #[error("interrupted")]
+    Interrupted,
+    /// An experiment that cannot be run on this data.
+    #[error("{0}")]
+    Experiment(String),
+}

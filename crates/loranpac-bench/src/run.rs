@@ -1,0 +1,312 @@
+//! One run: a stream, a learner, and everything that came out as one plain value.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use loranpac::registry::{Method, MethodOptions};
+use loranpac::{Certificate, Features, Label, Learner, Verdict};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::metrics::{AccuracyMatrix, mean};
+use crate::spec::Spec;
+use crate::stream::Task;
+use loranpac_data::dataset::Dataset;
+use loranpac_data::system;
+
+/// Version of the JSON.
+pub const SCHEMA: u32 = 1;
+
+/// What a run did and found.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Run {
+    /// Method name.
+    pub method: String,
+    /// Whether it learns task by task; otherwise it is a reference that sees everything at once.
+    pub continual: bool,
+    /// Whether it keeps no samples.
+    pub exemplar_free: bool,
+    /// Seed of the class order, unless the order was given.
+    pub seed: Option<u32>,
+    /// Everything that was chosen.
+    pub config: RunConfig,
+    /// The data.
+    pub dataset: DatasetFacts,
+    /// Accuracies in percent.
+    pub accuracy_matrix: AccuracyMatrix,
+    /// Mean over tasks after the last one.
+    pub final_accuracy: Option<f64>,
+    /// Mean over the upper triangle.
+    pub total_accuracy: Option<f64>,
+    /// Accuracy over all test samples after the last task.
+    pub final_accuracy_samples: Option<f64>,
+    /// Mean over tasks t of the accuracy over all test samples seen by then.
+    pub average_incremental_accuracy: Option<f64>,
+    /// Mean drop from the best.
+    pub forgetting: Option<f64>,
+    /// Task by task.
+    pub tasks: Vec<TaskRecord>,
+    /// What the model can promise in the end, in words, for methods that can tell.
+    #[serde(default)]
+    pub verdict: Option<Verdict>,
+    /// Bytes that the model keeps.
+    pub state_bytes: usize,
+    /// Peak memory of the process so far.
+    pub peak_rss_bytes: Option<u64>,
+}
+
+/// Everything that was chosen for a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunConfig {
+    /// What was asked for.
+    pub spec: Spec,
+    /// Lift, for methods that have one.
+    pub lift: Option<LiftFacts>,
+    /// The method's own settings.
+    pub method: serde_json::Value,
+    /// Threads.
+    pub threads: usize,
+    /// Version of the program.
+    pub version: String,
+}
+
+/// The lift of a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LiftFacts {
+    /// Its name.
+    pub name: String,
+    /// E; None if it is infinite.
+    pub width: Option<usize>,
+    /// Seed of the projection, unless it came from a file.
+    pub seed: Option<u64>,
+}
+
+/// Sizes of the data.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct DatasetFacts {
+    /// Name of the file.
+    pub name: String,
+    /// Features per sample.
+    pub dim: usize,
+    /// Training samples.
+    pub train: usize,
+    /// Test samples.
+    pub test: usize,
+    /// Classes.
+    pub classes: usize,
+}
+
+/// What happened at one task.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TaskRecord {
+    /// Classes known after it.
+    pub classes_seen: usize,
+    /// Samples learned after it.
+    pub samples_seen: usize,
+    /// Directions in the basis.
+    pub basis_rank: Option<usize>,
+    /// Directions that the classifier uses.
+    pub kept_rank: Option<usize>,
+    /// lambda.
+    pub ridge: Option<f64>,
+    /// Lifting and absorbing.
+    pub learn_seconds: f64,
+    /// Forming W.
+    pub weights_seconds: Option<f64>,
+    /// Lifting and scoring test samples.
+    pub eval_seconds: Option<f64>,
+    /// Accuracy over all test samples of the tasks so far, in percent.
+    pub accuracy_samples: Option<f64>,
+    /// Training MSE without data.
+    pub train_mse: Option<f64>,
+    /// Upper end of its interval after losses.
+    pub train_mse_upper: Option<f64>,
+    /// `|W H - Y|^2 / M` measured on all training samples so far, where it was asked for.
+    pub train_loss: Option<f64>,
+    /// Eigenvalues of the Gram matrix in descending order, where they were asked for.
+    pub spectrum: Option<Vec<f64>>,
+    /// The paper's quantities.
+    pub certificate: Option<Certificate>,
+    /// How far a recursively updated inverse has drifted.
+    pub drift: Option<f64>,
+    /// Accuracy on training samples that were left out one by one, in percent, for models that keep samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leave_one_out: Option<f64>,
+}
+
+/// Where a run stands, for progress displays.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress<'a> {
+    /// Tasks done.
+    pub done: usize,
+    /// Tasks in all.
+    pub tasks: usize,
+    /// Share of the work done, by an estimate of its cost.
+    pub share: f64,
+    /// The record of the task just done.
+    pub record: &'a TaskRecord,
+}
+
+/// Everything that a run needs besides the data.
+pub struct Experiment<'a> {
+    /// What was asked for.
+    pub spec: &'a Spec,
+    /// The method.
+    pub method: &'a Method,
+    /// What it is told.
+    pub options: MethodOptions,
+    /// What is recorded about the lift.
+    pub lift: Option<LiftFacts>,
+    /// The tasks.
+    pub tasks: &'a [Task],
+    /// Threads in use.
+    pub threads: usize,
+}
+
+/// Called after every task; says whether to go on.
+pub type Watch<'a> = &'a mut dyn FnMut(Progress<'_>) -> ControlFlow<()>;
+
+impl Experiment<'_> {
+    /// Runs it. A run that `watch` breaks off ends with [`Error::Interrupted`].
+    pub fn run(&self, dataset: &Dataset, watch: Watch<'_>) -> Result<Run, Error> {
+        let mut learner = self.method.build(&self.options)?;
+        let mut matrix = AccuracyMatrix::new(self.tasks.len());
+        let mut records: Vec<TaskRecord> = Vec::with_capacity(self.tasks.len());
+        let costs: Vec<f64> = cumulative_costs(self.tasks);
+        for (t, task) in self.tasks.iter().enumerate() {
+            let last = t + 1 == self.tasks.len();
+            let (x, y) = dataset.train.gather(&task.train, dataset.dim);
+            let labels = dataset.labels(&y);
+            let clock = Instant::now();
+            learner.learn(Features::new(&x, dataset.dim)?, &labels)?;
+            let learn_seconds = clock.elapsed().as_secs_f64();
+            drop(x);
+            let mut times = None;
+            if self.spec.eval.due(last) {
+                let clock = Instant::now();
+                learner.prepare()?;
+                let weights_seconds = clock.elapsed().as_secs_f64();
+                let clock = Instant::now();
+                let accuracy = evaluate(&mut *learner, dataset, &self.tasks[..=t], t, &mut matrix)?;
+                times = Some((weights_seconds, clock.elapsed().as_secs_f64(), accuracy));
+            }
+            let loss = self.spec.train_loss.due(last).then(|| train_loss(&mut *learner, dataset, &self.tasks[..=t]));
+            // JSON has no infinity: what has overflowed is not recorded.
+            let train_loss = loss.transpose()?.filter(|loss| loss.is_finite());
+            let spectrum = self.spec.spectrum.due(last).then(|| learner.spectrum());
+            let spectrum = spectrum.transpose()?.flatten();
+            let summary = learner.summary();
+            records.push(TaskRecord {
+                classes_seen: summary.classes,
+                samples_seen: summary.samples,
+                basis_rank: summary.basis_rank,
+                kept_rank: summary.kept_rank,
+                ridge: summary.ridge,
+                learn_seconds,
+                weights_seconds: times.map(|t| t.0),
+                eval_seconds: times.map(|t| t.1),
+                accuracy_samples: times.and_then(|t| t.2),
+                train_mse: summary.train_mse,
+                train_mse_upper: summary.train_mse_upper,
+                train_loss,
+                spectrum,
+                certificate: summary.certificate,
+                drift: summary.drift,
+                leave_one_out: summary.leave_one_out.map(|share| 100.0 * share),
+            });
+            let share = costs[t] / costs.last().copied().unwrap_or(1.0);
+            let record = &records[t];
+            if watch(Progress { done: t + 1, tasks: self.tasks.len(), share, record }).is_break() && !last {
+                return Err(Error::Interrupted);
+            }
+        }
+        let incremental: Vec<f64> = records.iter().filter_map(|r| r.accuracy_samples).collect();
+        Ok(Run {
+            method: self.method.name.to_owned(),
+            continual: self.method.continual,
+            exemplar_free: self.method.exemplar_free && !self.options.lift.is_infinite(),
+            seed: self.spec.order.is_none().then_some(self.spec.seed),
+            config: RunConfig {
+                spec: self.spec.clone(),
+                lift: self.lift.clone(),
+                method: learner.settings(),
+                threads: self.threads,
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+            },
+            dataset: DatasetFacts {
+                name: dataset.name.clone(),
+                dim: dataset.dim,
+                train: dataset.train.len(),
+                test: dataset.test.len(),
+                classes: dataset.classes.len(),
+            },
+            final_accuracy: matrix.final_accuracy(),
+            total_accuracy: matrix.total_accuracy(),
+            final_accuracy_samples: records.last().and_then(|r| r.accuracy_samples),
+            average_incremental_accuracy: mean(&incremental).filter(|_| incremental.len() == records.len()),
+            forgetting: matrix.forgetting(),
+            accuracy_matrix: matrix,
+            tasks: records,
+            verdict: learner.summary().verdict(),
+            state_bytes: learner.state_bytes(),
+            peak_rss_bytes: system::peak_memory(),
+        })
+    }
+}
+
+/// Fills column `column` of the matrix; returns the accuracy over all samples.
+fn evaluate(
+    learner: &mut dyn Learner,
+    dataset: &Dataset,
+    tasks: &[Task],
+    column: usize,
+    matrix: &mut AccuracyMatrix,
+) -> Result<Option<f64>, Error> {
+    // All tasks in one batch: the lift and the scores are matrix products, and larger ones are faster.
+    let rows: Vec<usize> = tasks.iter().flat_map(|task| task.test.iter().copied()).collect();
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    let (x, y) = dataset.test.gather(&rows, dataset.dim);
+    let winners = learner.predict(Features::new(&x, dataset.dim)?)?;
+    let labels = learner.classes().labels();
+    let hits: Vec<bool> = winners.iter().zip(&y).map(|(&w, &y)| labels[w] == dataset.classes[y]).collect();
+    let percent = |hits: &[bool]| 100.0 * hits.iter().filter(|&&hit| hit).count() as f64 / hits.len() as f64;
+    let mut rest = &hits[..];
+    for (row, task) in tasks.iter().enumerate().filter(|(_, task)| !task.test.is_empty()) {
+        let (of_task, others) = rest.split_at(task.test.len());
+        matrix.set(row, column, percent(of_task));
+        rest = others;
+    }
+    Ok(Some(percent(&hits)))
+}
+
+/// `|W H - Y|^2 / M` over the training samples of the tasks, from the scores; Y has a one for the class of each sample.
+fn train_loss(learner: &mut dyn Learner, dataset: &Dataset, tasks: &[Task]) -> Result<f64, Error> {
+    let rows: Vec<usize> = tasks.iter().flat_map(|task| task.train.iter().copied()).collect();
+    let place: HashMap<&Label, usize> = dataset.classes.iter().enumerate().map(|(i, label)| (label, i)).collect();
+    let class_of: Vec<usize> = learner.classes().labels().iter().map(|label| place[label]).collect();
+    let mut sum = 0.0;
+    for rows in rows.chunks(4096) {
+        let (x, y) = dataset.train.gather(rows, dataset.dim);
+        let scores = learner.scores(Features::new(&x, dataset.dim)?)?;
+        for (row, &y) in scores.rows().zip(&y) {
+            let error = |(score, class): (&f32, &usize)| (f64::from(*score) - f64::from(u8::from(*class == y))).powi(2);
+            sum += row.iter().zip(&class_of).map(error).sum::<f64>();
+        }
+    }
+    Ok(sum / rows.len() as f64)
+}
+
+/// A rough cost of each task, summed: m samples against a basis of r, plus a constant part.
+fn cumulative_costs(tasks: &[Task]) -> Vec<f64> {
+    let (mut seen, mut sum) = (0.0, 0.0);
+    let cost = |task: &Task| {
+        let m = task.train.len() as f64;
+        seen += m;
+        sum += m * (seen + 500.0);
+        sum
+    };
+    tasks.iter().map(cost).collect()
+}

@@ -1,0 +1,126 @@
+//! Streams: which samples arrive in which task.
+
+use std::collections::{BTreeSet, HashMap};
+
+use loranpac::StreamSizes;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::order::numpy_permutation;
+use crate::spec::{Order, Spec};
+use loranpac_data::dataset::Dataset;
+
+/// How the samples are divided into tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scenario {
+    /// B-q1 Inc-q2: new classes in every task.
+    Class {
+        /// Classes in the first task; 0 for as many as in the others.
+        base: usize,
+        /// Classes in each further task.
+        increment: usize,
+    },
+    /// One task per domain; classes come back.
+    Domain,
+    /// Everything at once.
+    Joint,
+}
+
+/// One task: indices into the data set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Task {
+    /// Training samples.
+    pub train: Vec<usize>,
+    /// Test samples.
+    pub test: Vec<usize>,
+}
+
+/// The order of classes for a seed, as NumPy's legacy generator gives it.
+pub fn class_order(dataset: &Dataset, seed: u32) -> Vec<usize> {
+    numpy_permutation(seed, dataset.classes.len())
+}
+
+/// The order of classes that a run asks for.
+pub fn order_of(dataset: &Dataset, spec: &Spec) -> Result<Vec<usize>, Error> {
+    match &spec.order {
+        None => Ok(class_order(dataset, spec.seed)),
+        Some(Order::Sorted) => Ok((0..dataset.classes.len()).collect()),
+        Some(Order::Labels(labels)) => order_by_labels(dataset, labels),
+    }
+}
+
+/// The order in which labels are listed: every class once.
+pub fn order_by_labels(dataset: &Dataset, labels: &[String]) -> Result<Vec<usize>, Error> {
+    let place: HashMap<String, usize> =
+        dataset.classes.iter().enumerate().map(|(class, label)| (label.to_string(), class)).collect();
+    let mut order = Vec::with_capacity(labels.len());
+    for (at, label) in labels.iter().enumerate() {
+        let refuse = |what: &str| Err(Error::Experiment(format!("class order, entry {}: {label:?} {what}", at + 1)));
+        match place.get(label) {
+            None => return refuse("is not a class of the data"),
+            Some(class) if order.contains(class) => return refuse("is named twice"),
+            Some(&class) => order.push(class),
+        }
+    }
+    match dataset.classes.iter().enumerate().find(|(class, _)| !order.contains(class)) {
+        None => Ok(order),
+        Some((_, label)) => Err(Error::Experiment(format!("the class order does not name class {label}"))),
+    }
+}
+
+/// How much there is to learn in the tasks of one or several streams.
+pub fn sizes<'a>(dataset: &Dataset, tasks: impl Iterator<Item = &'a Task>) -> StreamSizes {
+    StreamSizes {
+        samples: dataset.train.len(),
+        largest_task: tasks.map(|task| task.train.len()).max().unwrap_or(0),
+        classes: dataset.classes.len(),
+    }
+}
+
+/// Divides a data set into tasks. `order` lists all classes.
+pub fn tasks(dataset: &Dataset, scenario: Scenario, order: &[usize]) -> Result<Vec<Task>, Error> {
+    let place_of = |groups: Vec<Vec<usize>>, count: usize| {
+        let mut place = vec![usize::MAX; count];
+        groups.iter().enumerate().for_each(|(task, group)| group.iter().for_each(|&class| place[class] = task));
+        (groups.len(), place)
+    };
+    let (count, train, test) = match scenario {
+        Scenario::Class { increment: 0, .. } => {
+            return Err(Error::Experiment("--inc must be at least 1 class".to_owned()));
+        }
+        Scenario::Class { base, increment } => {
+            let first = if base == 0 { increment } else { base }.min(order.len());
+            let (head, tail) = order.split_at(first);
+            let groups: Vec<Vec<usize>> =
+                std::iter::once(head).chain(tail.chunks(increment)).map(<[usize]>::to_vec).collect();
+            let (count, place) = place_of(groups, dataset.classes.len());
+            let of = |y: &[usize]| y.iter().map(|&class| place[class]).collect::<Vec<_>>();
+            (count, of(&dataset.train.y), of(&dataset.test.y))
+        }
+        Scenario::Joint => (1, vec![0; dataset.train.len()], vec![0; dataset.test.len()]),
+        Scenario::Domain => {
+            let (Some(train), Some(test)) = (&dataset.train.domain, &dataset.test.domain) else {
+                let missing = "a domain-incremental stream needs arrays domain_train and domain_test in the file";
+                return Err(Error::Experiment(missing.to_owned()));
+            };
+            let mut domains: Vec<_> = train.iter().chain(test).collect();
+            domains.sort_unstable();
+            domains.dedup();
+            let of = |labels: &[loranpac::Label]| {
+                labels.iter().map(|label| domains.partition_point(|d| *d < label)).collect::<Vec<_>>()
+            };
+            let (train, mut test) = (of(train), of(test));
+            // Domains that are only tested (CORe50 has some) are tested from the first task on.
+            let learned: BTreeSet<usize> = train.iter().copied().collect();
+            let first = learned.first().copied().unwrap_or(0);
+            test.iter_mut().filter(|domain| !learned.contains(domain)).for_each(|domain| *domain = first);
+            (domains.len(), train, test)
+        }
+    };
+    let mut tasks = vec![Task { train: Vec::new(), test: Vec::new() }; count];
+    train.into_iter().enumerate().for_each(|(row, task)| tasks[task].train.push(row));
+    test.into_iter().enumerate().for_each(|(row, task)| tasks[task].test.push(row));
+    tasks.retain(|task| !task.train.is_empty());
+    Ok(tasks)
+}

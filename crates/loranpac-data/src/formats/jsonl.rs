@@ -1,0 +1,202 @@
+//! One JSON object per line: `{"x": [0.5, 1.5], "y": "cat"}`. Other keys are passed over, as are empty lines.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use loranpac::Label;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, de};
+
+use super::text;
+use crate::error::{Error, LineProblem};
+use crate::rows::{Options, Piece, Rows};
+
+pub(super) struct Jsonl {
+    path: PathBuf,
+    source: BufReader<Box<dyn Read + Send>>,
+    keys: Keys,
+    dim: usize,
+    buffer: Vec<u8>,
+    line: u64,
+    /// Whether `buffer` is the first sample, which was read to learn the keys.
+    pending: bool,
+}
+
+/// Which keys are the samples.
+struct Keys {
+    features: String,
+    label: Option<String>,
+}
+
+impl Jsonl {
+    pub fn open(path: &Path, source: Box<dyn Read + Send>, options: &Options) -> Result<Jsonl, Error> {
+        let keys = Keys { features: String::new(), label: None };
+        let source = BufReader::new(source);
+        let mut jsonl =
+            Jsonl { path: path.to_owned(), source, keys, dim: 0, buffer: Vec::new(), line: 0, pending: true };
+        if !jsonl.advance()? {
+            return Err(Error::Container { path: path.to_owned(), reason: "there are no samples".to_owned() });
+        }
+        let first: BTreeMap<String, IgnoredAny> =
+            serde_json::from_slice(&jsonl.buffer).map_err(|e| jsonl.refuse(json(e)))?;
+        let names: Vec<String> = first.into_keys().collect();
+        let place = text::find(path, &names, options.features.as_deref(), text::FEATURES, "features key")?;
+        let place = place.ok_or_else(|| text::missing(path, &names, text::FEATURES.join(" or "), "features key"))?;
+        let label = text::find(path, &names, options.label.as_deref(), text::LABELS, "label key")?;
+        jsonl.keys = Keys { features: names[place].clone(), label: label.map(|at| names[at].clone()) };
+        jsonl.dim = jsonl.sample()?.0.len();
+        if jsonl.dim == 0 {
+            return Err(jsonl.refuse(LineProblem::Json("has no features".to_owned())));
+        }
+        Ok(jsonl)
+    }
+
+    /// Reads the next line that is not empty; false at the end.
+    fn advance(&mut self) -> Result<bool, Error> {
+        loop {
+            self.buffer.clear();
+            let failed = |source| Error::Read { path: self.path.clone(), source };
+            let mut line = self.source.by_ref().take(text::LONGEST_LINE as u64 + 1);
+            if line.read_until(b'\n', &mut self.buffer).map_err(failed)? == 0 {
+                return Ok(false);
+            }
+            self.line += 1;
+            if self.buffer.len() > text::LONGEST_LINE {
+                return Err(self.refuse(LineProblem::TooLong { limit: text::LONGEST_LINE }));
+            }
+            if !self.buffer.trim_ascii().is_empty() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// The sample in `buffer`.
+    fn sample(&self) -> Result<(Vec<f32>, Option<Label>), Error> {
+        let mut reader = serde_json::Deserializer::from_slice(&self.buffer);
+        let sample = self.keys.deserialize(&mut reader).and_then(|sample| reader.end().map(|()| sample));
+        sample.map_err(|e| self.refuse(json(e)))
+    }
+
+    fn refuse(&self, problem: LineProblem) -> Error {
+        Error::Line { path: self.path.clone(), line: self.line, problem }
+    }
+}
+
+impl Rows for Jsonl {
+    fn dim(&self) -> usize {
+        self.dim
+    }
+
+    fn has_labels(&self) -> bool {
+        self.keys.label.is_some()
+    }
+
+    fn len(&self) -> Option<usize> {
+        None
+    }
+
+    fn read(&mut self, most: usize) -> Result<Piece, Error> {
+        let mut piece = Piece::default();
+        for _ in 0..most {
+            if !std::mem::take(&mut self.pending) && !self.advance()? {
+                break;
+            }
+            let (x, label) = self.sample()?;
+            if x.len() != self.dim {
+                return Err(self.refuse(LineProblem::Features { found: x.len(), expected: self.dim }));
+            }
+            piece.x.extend(x);
+            piece.labels.extend(label);
+        }
+        Ok(piece)
+    }
+}
+
+/// What the parser says, in which every line is the first.
+fn json(error: serde_json::Error) -> LineProblem {
+    LineProblem::Json(error.to_string().replace(" at line 1 column ", " at character "))
+}
+
+/// Features go straight into a vector: a tree of JSON values would be eight times as large.
+impl<'de> DeserializeSeed<'de> for &Keys {
+    type Value = (Vec<f32>, Option<Label>);
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for &Keys {
+    type Value = (Vec<f32>, Option<Label>);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an object with the key {}", self.features)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let (mut features, mut label) = (None, None);
+        while let Some(key) = map.next_key::<String>()? {
+            if key == self.features {
+                if features.replace(map.next_value()?).is_some() {
+                    return Err(de::Error::custom(format!("the key {key} is there twice")));
+                }
+            } else if Some(&key) == self.label.as_ref() {
+                if label.replace(map.next_value::<AnyLabel>()?.0).is_some() {
+                    return Err(de::Error::custom(format!("the key {key} is there twice")));
+                }
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        let missing = |key: &str| de::Error::custom(format!("the key {key} is not there, but the first line has it"));
+        let features = features.ok_or_else(|| missing(&self.features))?;
+        match &self.label {
+            Some(key) if label.is_none() => Err(missing(key)),
+            _ => Ok((features, label)),
+        }
+    }
+}
+
+/// A label in any of the forms that JSON has for it.
+struct AnyLabel(Label);
+
+impl<'de> Deserialize<'de> for AnyLabel {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AnyLabel, D::Error> {
+        deserializer.deserialize_any(LabelVisitor)
+    }
+}
+
+struct LabelVisitor;
+
+impl Visitor<'_> for LabelVisitor {
+    type Value = AnyLabel;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a label: a whole number or a text")
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<AnyLabel, E> {
+        Ok(AnyLabel(Label::Integer(value)))
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<AnyLabel, E> {
+        let number =
+            i64::try_from(value).map_err(|_| E::custom(format!("the label {value} does not fit into 64 bits")))?;
+        Ok(AnyLabel(Label::Integer(number)))
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<AnyLabel, E> {
+        let label = text::whole(value).ok_or_else(|| E::custom(format!("the label {value} is not a whole number")))?;
+        Ok(AnyLabel(label))
+    }
+
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<AnyLabel, E> {
+        Ok(AnyLabel(Label::Integer(value.into())))
+    }
+
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<AnyLabel, E> {
+        Ok(AnyLabel(Label::from(value)))
+    }
+}

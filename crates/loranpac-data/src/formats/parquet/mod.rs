@@ -1,0 +1,235 @@
+//! Parquet: a column of lists with the features, and a column with the labels.
+//!
+//! Compressions that are written in Rust are read: none, snappy, gzip and LZ4. Zstandard and Brotli are refused with a
+//! sentence that says what to do, because this program is to be built with Rust and nothing else.
+
+mod claims;
+mod thrift;
+mod values;
+
+use std::cell::Cell;
+use std::io::BufReader;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+
+use bytes::Bytes;
+use parquet::basic::Compression;
+use parquet::column::reader::ColumnReader;
+use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
+use parquet::schema::types::ColumnDescPtr;
+
+use super::source::{Shared, Window};
+use super::text;
+use crate::error::Error;
+use crate::rows::{Options, Piece, Rows};
+
+/// More features than this are believed only of a file that has as many bytes: a few bytes can claim any number.
+const BELIEVED: usize = 1 << 16;
+/// Values that are read at a time.
+const BLOCK: usize = 1 << 18;
+
+pub(super) struct Parquet {
+    path: PathBuf,
+    shared: Shared,
+    file: SerializedFileReader<Shared>,
+    features: Column,
+    label: Option<Column>,
+    dim: usize,
+    rows: usize,
+    /// The row group to open next.
+    group: usize,
+    /// Rows that the open group still has, and its columns.
+    left: usize,
+    open: Option<(ColumnReader, Option<ColumnReader>)>,
+    /// Rows that were handed out.
+    row: usize,
+}
+
+/// A column that is read.
+struct Column {
+    /// Its number.
+    leaf: usize,
+    name: String,
+    about: ColumnDescPtr,
+}
+
+impl Parquet {
+    pub fn open(path: &Path, shared: Shared, options: &Options) -> Result<Parquet, Error> {
+        let damaged = |reason: String| Error::Container { path: path.to_owned(), reason };
+        claims::check_footer(&shared).map_err(damaged)?;
+        let file = fenced(|| SerializedFileReader::new(shared.clone())).map_err(damaged)?;
+        let schema = file.metadata().file_metadata().schema_descr();
+        let leaves: Vec<(usize, String, ColumnDescPtr)> = (0..schema.num_columns())
+            .map(|leaf| (leaf, schema.get_column_root(leaf).name().to_owned(), schema.column(leaf)))
+            .collect();
+        let names: Vec<&str> = leaves.iter().map(|(_, name, _)| name.as_str()).collect();
+        let column = |at: usize| Column { leaf: leaves[at].0, name: leaves[at].1.clone(), about: leaves[at].2.clone() };
+        let place = text::find(path, &names, options.features.as_deref(), text::FEATURES, "features column")?;
+        let place = place.ok_or_else(|| text::missing(path, &names, text::FEATURES.join(" or "), "features column"))?;
+        let features = column(place);
+        let label = text::find(path, &names, options.label.as_deref(), text::LABELS, "label column")?.map(column);
+        values::check_features(&features.about).map_err(|reason| refuse(path, &features, reason))?;
+        if let Some(label) = &label {
+            values::check_label(&label.about).map_err(|reason| refuse(path, label, reason))?;
+        }
+        let (rows, dim) =
+            shape(&file, features.leaf, shared.length()).map_err(|reason| refuse(path, &features, reason))?;
+        let path = path.to_owned();
+        Ok(Parquet { path, shared, file, features, label, dim, rows, group: 0, left: 0, open: None, row: 0 })
+    }
+
+    /// Opens the next row group; false if there is none.
+    fn next_group(&mut self) -> Result<bool, Error> {
+        let group = self.group;
+        if group >= self.file.num_row_groups() {
+            return Ok(false);
+        }
+        self.group += 1;
+        let about = self.file.metadata().row_group(group);
+        // The sum of these was checked when the file was opened.
+        self.left = usize::try_from(about.num_rows()).unwrap_or(0);
+        let reader = |column: &Column, nested: bool, values: Option<usize>| {
+            let refuse = |reason: String| refuse(&self.path, column, reason);
+            let chunk =
+                about.columns().get(column.leaf).ok_or_else(|| refuse("it is not in every row group".to_owned()))?;
+            check_compression(chunk.compression()).map_err(refuse)?;
+            if values != usize::try_from(chunk.num_values()).ok() {
+                return Err(refuse(format!("row group {group} has not {} features in each row", self.dim)));
+            }
+            claims::check_pages(&self.shared, chunk, nested).map_err(refuse)?;
+            fenced(|| self.file.get_row_group(group)?.get_column_reader(column.leaf)).map_err(refuse)
+        };
+        let features = reader(&self.features, true, self.left.checked_mul(self.dim))?;
+        let label = self.label.as_ref().map(|label| reader(label, false, Some(self.left))).transpose()?;
+        self.open = Some((features, label));
+        Ok(true)
+    }
+}
+
+impl Rows for Parquet {
+    fn dim(&self) -> usize {
+        self.dim
+    }
+
+    fn has_labels(&self) -> bool {
+        self.label.is_some()
+    }
+
+    fn len(&self) -> Option<usize> {
+        Some(self.rows)
+    }
+
+    fn read(&mut self, most: usize) -> Result<Piece, Error> {
+        let mut piece = Piece::default();
+        let mut wanted = most;
+        while wanted > 0 {
+            if self.left == 0 {
+                if !self.next_group()? {
+                    break;
+                }
+                continue;
+            }
+            let rows = wanted.min(self.left).min((BLOCK / self.dim).max(1));
+            let Some((features, label)) = &mut self.open else { break };
+            let read = values::read_features(features, &self.features.about, (self.row, rows, self.dim), &mut piece.x);
+            read.map_err(|reason| refuse(&self.path, &self.features, reason))?;
+            if let (Some(reader), Some(label)) = (label, &self.label) {
+                let read = values::read_labels(reader, &label.about, (self.row, rows), &mut piece.labels);
+                read.map_err(|reason| refuse(&self.path, label, reason))?;
+            }
+            self.left -= rows;
+            self.row += rows;
+            wanted -= rows;
+        }
+        Ok(piece)
+    }
+}
+
+thread_local! {
+    /// Whether this thread is inside the decoder.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Calls the decoder, which panics on some damaged pages: that is an error of the file, and nothing to be printed.
+fn fenced<T>(call: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, String> {
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !INSIDE.get() {
+                usual(panic);
+            }
+        }));
+    });
+    INSIDE.set(true);
+    let outcome = catch_unwind(AssertUnwindSafe(call));
+    INSIDE.set(false);
+    match outcome {
+        Ok(result) => result.map_err(|e| e.to_string()),
+        Err(_) => Err("the file is damaged in a way that its decoder did not expect".to_owned()),
+    }
+}
+
+fn refuse(path: &Path, column: &Column, reason: String) -> Error {
+    Error::Column { path: path.to_owned(), column: column.name.clone(), reason }
+}
+
+/// Rows of the file, and features of each.
+fn shape(file: &SerializedFileReader<Shared>, leaf: usize, length: u64) -> Result<(usize, usize), String> {
+    let mut rows = 0usize;
+    let mut dim = None;
+    for group in file.metadata().row_groups() {
+        let count = usize::try_from(group.num_rows()).ok();
+        rows = count.and_then(|count| rows.checked_add(count)).ok_or("the number of rows is out of range")?;
+        if let (None, Some(count @ 1..), Some(chunk)) = (dim, count, group.columns().get(leaf)) {
+            let values = usize::try_from(chunk.num_values()).map_err(|_| "the number of values is out of range")?;
+            if values % count != 0 {
+                return Err(format!("{values} values cannot be {count} rows of the same number of features"));
+            }
+            dim = Some(values / count);
+        }
+    }
+    match dim {
+        None => Err("the file has no rows".to_owned()),
+        Some(0) => Err("rows have no features".to_owned()),
+        Some(dim) if dim > BELIEVED && dim as u64 > length => {
+            Err(format!("{dim} features in each row are more than a file of {length} bytes can have"))
+        }
+        Some(dim) => Ok((rows, dim)),
+    }
+}
+
+fn check_compression(compression: Compression) -> Result<(), String> {
+    let name = match compression {
+        Compression::UNCOMPRESSED | Compression::SNAPPY | Compression::GZIP(_) | Compression::LZ4 => return Ok(()),
+        Compression::LZ4_RAW => return Ok(()),
+        Compression::ZSTD(_) => "zstd",
+        Compression::BROTLI(_) => "brotli",
+        Compression::LZO => "lzo",
+    };
+    Err(format!("it is compressed with {name}, which is not read here; write it with snappy, gzip, lz4 or none"))
+}
+
+impl Length for Shared {
+    fn len(&self) -> u64 {
+        self.length()
+    }
+}
+
+impl ChunkReader for Shared {
+    type T = BufReader<Window>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        Ok(self.window(start, u64::MAX))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        let bytes = self.copy(start, length as u64)?;
+        if bytes.len() < length {
+            return Err(ParquetError::EOF("the file is truncated".to_owned()));
+        }
+        Ok(bytes.into())
+    }
+}

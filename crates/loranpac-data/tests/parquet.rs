@@ -1,0 +1,146 @@
+//! Parquet files, good and bad.
+#![cfg(feature = "parquet")]
+
+mod files;
+
+use std::io::Cursor;
+use std::path::Path;
+
+use files::parquet::{Features, Labels, all, compressed, write};
+use files::{X, Y};
+use loranpac::Label;
+use loranpac_data::error::Error;
+use loranpac_data::{Batch, Format, Options, Reader};
+use parquet::basic::{Compression, Encoding};
+use parquet::file::properties::WriterProperties;
+
+fn read(bytes: &[u8], options: &Options) -> Result<Vec<Batch>, Error> {
+    let source = Cursor::new(bytes.to_vec());
+    let mut reader = Reader::from_source(Path::new("the-file"), source, Format::Parquet, options)?;
+    let mut batches = Vec::new();
+    while let Some(batch) = reader.next(4)? {
+        batches.push(batch);
+    }
+    Ok(batches)
+}
+
+#[track_caller]
+fn check_bad(bytes: &[u8], options: &Options, expected: &[&str]) {
+    let message = read(bytes, options).expect_err("this should have been refused").to_string();
+    let missing: Vec<_> = expected.iter().filter(|word| !message.contains(**word)).collect();
+    assert!(missing.is_empty() && message.contains("the-file"), "{missing:?} not in: {message}");
+}
+
+#[test]
+fn a_piece_can_come_from_two_row_groups() {
+    for (name, bytes) in all() {
+        let batches = read(&bytes, &Options::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!(batches.iter().map(|b| b.x.len()).collect::<Vec<_>>(), [12, 3], "{name}");
+        assert_eq!(batches.into_iter().flat_map(|b| b.x).collect::<Vec<_>>(), X, "{name}");
+    }
+}
+
+#[test]
+fn half_precision_and_no_labels_are_read() {
+    let bytes = write(&[(Features::Split(&[1.5, -2.0]), Labels::None, None)], 1, WriterProperties::default());
+    let batches = read(&bytes, &Options::default()).unwrap();
+    assert_eq!(batches, [Batch { x: vec![1.5, -2.0], labels: None, first: 0 }]);
+}
+
+#[test]
+fn labels_can_be_named() {
+    let bytes = write(&[(Features::Single(&X), Labels::Integers(&Y), None)], 3, WriterProperties::default());
+    let options =
+        Options { label: Some("label".to_owned()), features: Some("features".to_owned()), ..Options::default() };
+    assert_eq!(read(&bytes, &options).unwrap()[1].labels, Some(vec![Label::Integer(-1)]));
+    check_bad(
+        &bytes,
+        &Options { label: Some("z".to_owned()), ..Options::default() },
+        &["label column z", "features, label"],
+    );
+    check_bad(&bytes, &Options { features: Some("z".to_owned()), ..Options::default() }, &["features column z"]);
+    check_bad(&bytes, &Options { features: Some("label".to_owned()), ..Options::default() }, &["label", "not a list"]);
+    check_bad(
+        &bytes,
+        &Options { label: Some("features".to_owned()), ..Options::default() },
+        &["features", "has lists"],
+    );
+}
+
+#[test]
+fn rows_of_different_lengths_are_refused() {
+    let plain = Options::default();
+    let file = |values: usize, definition: &[i16], repetition: &[i16]| {
+        let levels = Some((definition.to_vec(), repetition.to_vec()));
+        write(&[(Features::Single(&X[..values]), Labels::None, levels)], 1, WriterProperties::default())
+    };
+    check_bad(&file(5, &[3; 5], &[0, 1, 1, 0, 1]), &plain, &["column features", "5 values", "2 rows"]);
+    check_bad(&file(6, &[3; 6], &[0, 1, 0, 1, 1, 0]), &plain, &["row 1", "not 2 features"]);
+    check_bad(&file(6, &[3; 6], &[0, 1, 1, 1, 0, 0]), &plain, &["row 0", "not 2 features"]);
+    // A feature, a list that is empty, a list that is not there.
+    for missing in 0..3 {
+        check_bad(&file(3, &[3, 3, 3, missing], &[0, 1, 0, 1]), &plain, &["row 1", "null"]);
+    }
+    check_bad(&file(0, &[1, 1], &[0, 0]), &plain, &["row 0", "null"]);
+}
+
+#[test]
+fn values_that_are_not_finite_are_refused() {
+    let file =
+        write(&[(Features::Double(&[1.0, 2.0, 1e300, 0.0]), Labels::None, None)], 2, WriterProperties::default());
+    check_bad(&file, &Options::default(), &["feature 0 of row 1", "inf"]);
+}
+
+#[test]
+fn what_is_no_parquet_file_is_refused() {
+    let plain = Options::default();
+    check_bad(b"", &plain, &["shorter"]);
+    check_bad(b"this is not a table", &plain, &["PAR1"]);
+    check_bad(b"\xff\xff\xff\xffPAR1", &plain, &["longer than the file"]);
+    check_bad(b"PAR1\0\0\0\0PAR1", &plain, &["footer"]);
+    let (_, whole) = &all()[0];
+    for cut in 1..whole.len() {
+        assert!(read(&whole[..whole.len() - cut], &plain).is_err(), "{cut}");
+        assert!(read(&whole[cut..], &plain).is_err() || cut < 4, "{cut}");
+    }
+}
+
+#[test]
+fn a_footer_that_claims_too_much_is_refused_without_the_memory() {
+    // 2: a list of one structure { 4: "m", 5: children }, in the compact protocol.
+    let footer = |elements: &[u8]| [elements, &(elements.len() as u32).to_le_bytes(), b"PAR1"].concat();
+    let many = [&[0x15, 2, 0x19, 0x1c, 0x48, 1, b'm', 0x15][..], &[0xfe, 0xff, 0xff, 0xff, 0x0f], &[0, 0]].concat();
+    check_bad(&footer(&many), &Options::default(), &["footer", "too large"]);
+    let mut deep = vec![0x15, 2, 0x19, 0xfc, 0xe8, 7];
+    (0..1000).for_each(|_| deep.extend([0x35, 0, 0x18, 1, b'm', 0x15, 2, 0]));
+    deep.push(0);
+    check_bad(&footer(&deep), &Options::default(), &["footer", "too deep"]);
+    check_bad(&footer(&[0x19, 0xfc, 0xff, 0xff, 0xff, 0x7f]), &Options::default(), &["footer", "truncated"]);
+}
+
+#[test]
+fn an_encoding_whose_decoder_panics_is_refused() {
+    let properties = WriterProperties::builder().set_dictionary_enabled(false);
+    let properties = properties.set_encoding(Encoding::BYTE_STREAM_SPLIT).build();
+    let file = write(&[(Features::Single(&X), Labels::None, None)], 3, properties);
+    check_bad(&file, &Options::default(), &["column features", "encoding", "plain values or a dictionary"]);
+}
+
+#[test]
+fn a_compression_that_would_need_c_is_refused_with_what_to_do() {
+    // The writer has no zstd either: the number of the codec is changed in the footer.
+    let plain = write(&[(Features::Single(&X), Labels::None, None)], 3, compressed(Compression::SNAPPY));
+    let mut changed = 0;
+    for at in 4..plain.len() - 8 {
+        if plain[at..at + 2] == [0x15, 2] {
+            let mut bytes = plain.clone();
+            bytes[at + 1] = 12;
+            if let Err(e) = read(&bytes, &Options::default())
+                && e.to_string().contains("zstd, which is not read here; write it with snappy, gzip, lz4 or none")
+            {
+                changed += 1;
+            }
+        }
+    }
+    assert_eq!(changed, 1);
+}
