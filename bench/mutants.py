@@ -50,8 +50,8 @@ THEORY = [
     ("statistics/mod.rs", "self.removed += cut.directions;", "self.removed += 1;"),
     ("statistics/mod.rs", "self.losses.capped += cut.directions;", ""),
     ("statistics/mod.rs", "left * (2.0 * norm + left)", "0.0 * left * norm"),
-    ("filter.rs", "let lost = stats.losses().lost;", "let lost = 0.5 * stats.losses().lost;"),
-    ("filter.rs", "sum_from_kept: sum(&mu[k - 1..])", "sum_from_kept: sum(&mu[k..])"),
+    ("filter/mod.rs", "let lost = stats.losses().lost;", "let lost = 0.5 * stats.losses().lost;"),
+    ("spectrum.rs", "sum_from_kept: sum(&mu[k - 1..])", "sum_from_kept: sum(&mu[k..])"),
 ]
 
 

@@ -1,17 +1,17 @@
-//! From a learner to files: new ones first, then the manifest in one step, then what nobody needs any more goes.
+//! From a model to files: new files first, then the manifest in one step, then files that no version needs are removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use half::f16;
-use loranpac::{Changes, Editable, Form, Infinite, Learner, LoRanPac, Statistics};
+use loranpac::internals::{Delta, ExplicitModel, Factor, KernelModel, Statistics};
+use loranpac::{Learner, Model};
 
 use crate::disk::{Disk, remove_if_there};
 use crate::error::Error;
 use crate::folder::{self, MANIFEST};
 use crate::load::{self, Files};
-use crate::manifest::{BasisPart, ClassEntry, GonePart, GramStep, KeptPart, Manifest, Place, Places, WeightsEntry};
-use crate::model::is_empty;
+use crate::manifest::{BasisPart, ClassEntry, EvictedPart, GramStep, KeptPart, Manifest, Place, Places, WeightsEntry};
 use crate::segment::{self, Tensor};
 
 /// A part of the basis with fewer columns than this is small.
@@ -47,25 +47,23 @@ impl Draft<'_> {
     }
 }
 
-/// Writes what has changed in a learner, and replaces the manifest. On an error the model on the disk is as it was.
+/// Writes what changed in a model, and replaces the manifest. On an error the model on the disk is as it was.
 pub fn write(
     disk: &dyn Disk,
     folder: &Path,
     mut manifest: Manifest,
-    learner: &mut dyn Editable,
+    model: &mut Model,
+    delta: &Delta,
 ) -> Result<Manifest, Error> {
     manifest.version += 1;
     let mut draft = Draft { disk, folder, manifest, new: Vec::new() };
-    let filled = match learner.form() {
-        Form::Explicit(learner) => {
-            let changes = learner.statistics_mut().take_changes();
-            fill(&mut draft, learner, changes)
-        }
-        Form::Infinite(learner) => fill_infinite(&mut draft, learner),
+    let filled = match model {
+        Model::Explicit(model) => fill_explicit(&mut draft, model, delta),
+        Model::Kernel(model) => fill_kernel(&mut draft, model, delta),
     };
     let outcome = filled.and_then(|()| finish(&mut draft));
     if outcome.is_err() {
-        // What was written so far is in nobody's way, but takes space.
+        // No manifest names what was written so far.
         draft.new.iter().for_each(|path| drop(remove_if_there(disk, path)));
     }
     outcome.map(|()| draft.manifest)
@@ -79,95 +77,117 @@ pub fn write_manifest(disk: &dyn Disk, folder: &Path, mut manifest: Manifest) ->
     Ok(draft.manifest)
 }
 
-fn fill(draft: &mut Draft<'_>, learner: &mut LoRanPac, changes: Changes) -> Result<(), Error> {
-    let labels = learner.classes().labels().to_vec();
-    let stats = learner.statistics();
+fn fill_explicit(draft: &mut Draft<'_>, model: &mut ExplicitModel, delta: &Delta) -> Result<(), Error> {
+    let labels = model.classes().labels();
+    let stats = model.statistics();
     draft.manifest.samples = stats.samples();
     draft.manifest.losses = stats.losses();
     draft.manifest.latest_cut = stats.latest_cut();
     draft.manifest.outside = stats.outside();
-    let same_labels = draft.manifest.classes.iter().map(|class| &class.label).eq(&labels);
-    let same = is_empty(&changes) && same_labels;
-    if !same {
+    let same_labels = draft.manifest.classes.iter().map(|class| &class.label).eq(labels);
+    if !delta.is_empty() || !same_labels {
         draft.manifest.weights = None;
     }
-    basis(draft, stats, changes.basis)?;
-    classes(draft, learner, &changes)?;
-    gram(draft, learner.statistics_mut(), changes)?;
-    weights(draft, learner)
+    basis(draft, stats, delta.basis)?;
+    classes(draft, model, delta)?;
+    gram(draft, model, delta)?;
+    if draft.manifest.weights.is_some() || !model.is_prepared() {
+        return Ok(());
+    }
+    let classifier = model.classifier()?;
+    if let (Some(facts), Some(w)) = (classifier.facts(), classifier.weights()) {
+        let tensor = Tensor::new("weights", w.classes(), w.width(), w.columns());
+        let file = draft.write("weights", vec![tensor])?;
+        draft.manifest.weights = Some(WeightsEntry { file, facts: *facts, lost: None });
+    }
+    Ok(())
 }
 
-/// The new samples of a model of infinite width, or all of them; what those have left that are gone; and A.
-fn fill_infinite(draft: &mut Draft<'_>, learner: &mut Infinite) -> Result<(), Error> {
-    let (dim, half) = (learner.feature_map().dim(), learner.config().half);
-    let labels = learner.classes().labels();
-    let all = learner.written() == 0 || draft.manifest.rank() != learner.written();
-    let changed = all || learner.written() != learner.len();
-    if changed || !draft.manifest.classes.iter().map(|class| &class.label).eq(labels) {
+/// The new samples of a model of infinite width, or all of them; the contribution of evicted ones; and A.
+fn fill_kernel(draft: &mut Draft<'_>, model: &mut KernelModel, delta: &Delta) -> Result<(), Error> {
+    let labels = model.classes().labels();
+    let all = delta.basis;
+    if !delta.is_empty() || !draft.manifest.classes.iter().map(|class| &class.label).eq(labels) {
         draft.manifest.weights = None;
     }
-    let classes = labels.iter().zip(learner.counts());
+    let classes = labels.iter().zip(model.counts());
     draft.manifest.classes =
         classes.map(|(label, count)| ClassEntry { label: label.clone(), count: *count, places: None }).collect();
-    let summary = learner.summary();
-    draft.manifest.samples = summary.samples;
-    let kept = learner.kept();
-    if changed {
-        // Many small tasks leave many small parts: now and then they become one.
-        let small = draft.manifest.kept.iter().rev().take_while(|part| part.samples < SMALL_PART).count();
-        let parts = draft.manifest.kept.len();
-        draft.manifest.kept.truncate(match small >= SMALL_PARTS {
-            _ if all => 0,
-            true => parts - small,
-            false => parts,
-        });
-        let first = draft.manifest.rank();
-        let samples = learner.len() - first;
-        let numbers = &kept.samples[first * dim..];
-        let halves: Vec<f16> = if half { numbers.iter().map(|v| f16::from_f32(*v)).collect() } else { Vec::new() };
-        let classes: Vec<u32> = kept.classes[first..].iter().map(|class| *class as u32).collect();
-        if samples > 0 {
-            let rows = match half {
-                true => Tensor::new("samples", samples, dim, [halves.as_slice()]),
-                false => Tensor::new("samples", samples, dim, [numbers]),
-            };
-            let classes = Tensor::new("classes", 1, samples, [classes.as_slice()]);
-            let file = draft.write("samples", vec![classes, rows])?;
-            draft.manifest.kept.push(KeptPart { file, samples });
-        }
+    draft.manifest.samples = model.state().learned();
+    if !delta.is_empty() {
+        samples(draft, model, all)?;
     }
-    match &kept.gone {
-        // Its matrices change only together with all samples.
-        Some(gone) if !all && draft.manifest.gone.is_some() => {
-            if let Some(part) = &mut draft.manifest.gone {
-                (part.error, part.latest) = (gone.error, gone.latest);
-            }
-        }
-        None => draft.manifest.gone = None,
-        Some(gone) => {
-            let n = gone.mass.nrows();
-            let upper: Vec<f64> = (0..n).flat_map(|j| (0..=j).map(move |i| (i, j))).map(|at| gone.mass[at]).collect();
-            let rows: Vec<Vec<f64>> = gone.sums.row_iter().map(|row| row.iter().copied().collect()).collect();
-            let shape = [rows.len(), n];
-            let tensors = vec![
-                Tensor::new("mass", 1, upper.len(), [upper.as_slice()]),
-                Tensor::new("sums", rows.len(), n, rows.iter().map(Vec::as_slice)),
-            ];
-            let file = draft.write("gone", tensors)?;
-            let (samples, orphans, times) = (gone.samples, gone.orphans, gone.times);
-            let (error, latest) = (gone.error, gone.latest);
-            draft.manifest.gone = Some(GonePart { file, shape, samples, orphans, times, error, latest });
-        }
+    evicted(draft, model, all)?;
+    if draft.manifest.weights.is_some() || !model.is_prepared() {
+        return Ok(());
     }
-    if draft.manifest.weights.is_none() && learner.is_prepared() {
-        let (facts, lost) = (learner.facts()?, learner.lost());
-        let a = learner.coefficients()?;
+    let classifier = model.classifier()?;
+    if let (Some(facts), Some((a, lost))) = (classifier.facts(), classifier.coefficients()) {
         let columns: Vec<Vec<f64>> = a.col_iter().map(|column| column.iter().copied().collect()).collect();
         let tensor = Tensor::new("weights", a.ncols(), a.nrows(), columns.iter().map(Vec::as_slice));
         let file = draft.write("weights", vec![tensor])?;
-        draft.manifest.weights = Some(WeightsEntry { file, facts, lost: Some(lost) });
+        draft.manifest.weights = Some(WeightsEntry { file, facts: *facts, lost: Some(lost) });
     }
-    learner.set_written(learner.len());
+    Ok(())
+}
+
+/// The samples that are not in a file yet, or all of them.
+fn samples(draft: &mut Draft<'_>, model: &KernelModel, all: bool) -> Result<(), Error> {
+    let (dim, half, state) = (model.space().dim(), model.config().half, model.state());
+    // Many small tasks leave many small parts: now and then they become one.
+    let small = draft.manifest.kept.iter().rev().take_while(|part| part.samples < SMALL_PART).count();
+    let parts = draft.manifest.kept.len();
+    draft.manifest.kept.truncate(match small >= SMALL_PARTS {
+        _ if all => 0,
+        true => parts - small,
+        false => parts,
+    });
+    let first = draft.manifest.rank();
+    let count = model.len() - first;
+    if count == 0 {
+        return Ok(());
+    }
+    let numbers = &state.samples[first * dim..];
+    let halves: Vec<f16> = if half { numbers.iter().map(|v| f16::from_f32(*v)).collect() } else { Vec::new() };
+    let classes: Vec<u32> = state.classes[first..].iter().map(|class| *class as u32).collect();
+    let rows = match half {
+        true => Tensor::new("samples", count, dim, [halves.as_slice()]),
+        false => Tensor::new("samples", count, dim, [numbers]),
+    };
+    let classes = Tensor::new("classes", 1, count, [classes.as_slice()]);
+    let file = draft.write("samples", vec![classes, rows])?;
+    draft.manifest.kept.push(KeptPart { file, samples: count });
+    Ok(())
+}
+
+/// The contribution of evicted samples. Its matrices change only together with all samples.
+fn evicted(draft: &mut Draft<'_>, model: &KernelModel, all: bool) -> Result<(), Error> {
+    let Some(evicted) = &model.state().evicted else {
+        draft.manifest.evicted = None;
+        return Ok(());
+    };
+    if let Some(part) = draft.manifest.evicted.as_mut().filter(|_| !all) {
+        (part.error, part.latest) = (evicted.error, evicted.latest);
+        return Ok(());
+    }
+    let n = evicted.mass.nrows();
+    let upper: Vec<f64> = (0..n).flat_map(|j| (0..=j).map(move |i| (i, j))).map(|at| evicted.mass[at]).collect();
+    let rows: Vec<Vec<f64>> = evicted.sums.row_iter().map(|row| row.iter().copied().collect()).collect();
+    let tensors = vec![
+        Tensor::new("mass", 1, upper.len(), [upper.as_slice()]),
+        Tensor::new("sums", rows.len(), n, rows.iter().map(Vec::as_slice)),
+    ];
+    // The kind of file has this name since format 1.
+    let file = draft.write("gone", tensors)?;
+    draft.manifest.evicted = Some(EvictedPart {
+        file,
+        shape: [rows.len(), n],
+        samples: evicted.samples,
+        unlabelled: evicted.unlabelled,
+        evictions: evicted.evictions,
+        error: evicted.error,
+        latest: evicted.latest,
+    });
     Ok(())
 }
 
@@ -193,19 +213,19 @@ fn basis(draft: &mut Draft<'_>, stats: &Statistics<f32>, all: bool) -> Result<()
 }
 
 /// The columns of J and the rows of N that have changed, or all of them.
-fn classes(draft: &mut Draft<'_>, learner: &LoRanPac, changes: &Changes) -> Result<(), Error> {
-    let stats = learner.statistics();
+fn classes(draft: &mut Draft<'_>, model: &ExplicitModel, delta: &Delta) -> Result<(), Error> {
+    let stats = model.statistics();
     let (width, rank) = (stats.basis().width(), stats.basis().rank());
     let old: BTreeMap<_, _> = draft.manifest.classes.drain(..).map(|class| (class.label.clone(), class)).collect();
     let spread = old.values().filter_map(|class| class.places.as_ref());
     let spread: BTreeSet<&str> = spread.flat_map(|places| [&*places.sums.file, &*places.cross.file]).collect();
     let every = spread.len() > CLASS_FILES;
-    let labels = learner.classes().labels();
+    let labels = model.classes().labels();
     // A class that was renamed is new to the manifest, and is written again.
     let fresh = |class: &usize| every || !old.contains_key(&labels[*class]);
     let all = 0..labels.len();
-    let sums: Vec<usize> = all.clone().filter(|class| changes.sums.contains(class) || fresh(class)).collect();
-    let cross: Vec<usize> = all.clone().filter(|class| changes.cross.contains(class) || fresh(class)).collect();
+    let sums: Vec<usize> = all.clone().filter(|class| delta.sums.contains(class) || fresh(class)).collect();
+    let cross: Vec<usize> = all.clone().filter(|class| delta.cross.contains(class) || fresh(class)).collect();
     let rows: Vec<Vec<f64>> = cross.iter().map(|&class| stats.cross().row(class).iter().copied().collect()).collect();
     let file = draft.name("classes");
     if !(sums.is_empty() && cross.is_empty()) {
@@ -234,25 +254,25 @@ fn classes(draft: &mut Draft<'_>, learner: &LoRanPac, changes: &Changes) -> Resu
 }
 
 /// What S has taken in, or S itself.
-fn gram(draft: &mut Draft<'_>, stats: &mut Statistics<f32>, changes: Changes) -> Result<(), Error> {
-    let rank = stats.basis().rank();
+fn gram(draft: &mut Draft<'_>, model: &mut ExplicitModel, delta: &Delta) -> Result<(), Error> {
+    let rank = model.statistics().basis().rank();
     let numbers = rank * (rank + 1) / 2;
     let before = draft.manifest.gram.iter().map(|step| match step {
         GramStep::Whole { .. } => 0,
         GramStep::Grow { rows, columns, .. } => rows * columns,
     });
-    let steps: usize = before.chain(changes.factors.iter().map(|factor| factor.data().len())).sum();
-    if changes.gram || steps > STEPS_PER_GRAM * numbers {
-        let upper = stats.gram().to_packed();
+    let steps: usize = before.sum::<usize>() + delta.factor_len();
+    if delta.gram || steps > STEPS_PER_GRAM * numbers {
+        let upper = model.packed_gram();
         let file = draft.write("gram", vec![Tensor::new("gram", 1, numbers, [upper.as_slice()])])?;
         draft.manifest.gram = vec![GramStep::Whole { file, rank }];
         return Ok(());
     }
-    if changes.factors.is_empty() {
+    if delta.factors.is_empty() {
         return Ok(());
     }
-    let shape = |factor: &loranpac::Factor| (factor.matrix().nrows(), factor.matrix().ncols());
-    let tensors: Vec<Tensor<'_>> = changes
+    let shape = |factor: &Factor| (factor.matrix().nrows(), factor.matrix().ncols());
+    let tensors: Vec<Tensor<'_>> = delta
         .factors
         .iter()
         .enumerate()
@@ -262,24 +282,10 @@ fn gram(draft: &mut Draft<'_>, stats: &mut Statistics<f32>, changes: Changes) ->
         })
         .collect();
     let file = draft.write("factors", tensors)?;
-    for (index, factor) in changes.factors.iter().enumerate() {
+    for (index, factor) in delta.factors.iter().enumerate() {
         let (rows, columns) = shape(factor);
         draft.manifest.gram.push(GramStep::Grow { file: file.clone(), index, rows, columns });
     }
-    Ok(())
-}
-
-/// The classifier, if it has been formed and is not there yet.
-fn weights(draft: &mut Draft<'_>, learner: &mut LoRanPac) -> Result<(), Error> {
-    if draft.manifest.weights.is_some() || !learner.is_prepared() {
-        return Ok(());
-    }
-    let facts = learner.facts()?;
-    let w = learner.weights()?;
-    let columns: Vec<&[f32]> =
-        w.col_iter().filter_map(|column| column.try_as_col_major().map(|c| c.as_slice())).collect();
-    let file = draft.write("weights", vec![Tensor::new("weights", w.ncols(), w.nrows(), columns)])?;
-    draft.manifest.weights = Some(WeightsEntry { file, facts, lost: None });
     Ok(())
 }
 

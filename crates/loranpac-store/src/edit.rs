@@ -3,11 +3,12 @@
 
 use std::collections::HashMap;
 
-use loranpac::{Editable, Features, Label};
+use loranpac::{Features, Label, Learner};
 
 use crate::digest::{Fingerprint, of_labels};
 use crate::error::Error;
 use crate::manifest::{Calibration, EditEntry, Manifest, TaskEntry};
+use crate::session::Session;
 
 /// The most samples that are taken back or relabelled at a time.
 pub const AT_ONCE: usize = 2048;
@@ -32,23 +33,16 @@ impl Edited {
     const DONE: Edited = Edited::Done { unchecked: 0 };
 }
 
-/// A model in memory, with what is recorded about it.
-pub struct Edit<'a> {
-    /// The model.
-    pub learner: &'a mut dyn Editable,
-    /// What is recorded.
-    pub manifest: &'a mut Manifest,
-}
-
-impl Edit<'_> {
+impl Session {
     /// Removes a class from prediction.
     pub fn forget(&mut self, label: &Label) -> Result<Edited, Error> {
         let subject = format!("class {}", of_labels(&[label]));
-        let is_known = self.learner.classes().get(label).is_some();
+        let is_known = self.model()?.classes().get(label).is_some();
         if let Some(edit) = self.manifest.edited("forget", &subject, &subject).filter(|_| !is_known) {
             return Ok(Edited::Already { version: edit.version });
         }
-        self.learner.forget(label)?;
+        let change = self.model()?.forget(label)?;
+        self.delta.append(change);
         self.manifest.record("forget", subject.clone(), subject, None);
         Ok(Edited::DONE)
     }
@@ -57,12 +51,13 @@ impl Edit<'_> {
     pub fn rename(&mut self, from: &Label, to: &Label) -> Result<Edited, Error> {
         let subject = format!("class {}", of_labels(&[from]));
         let digest = of_labels(&[from, to]);
-        let table = self.learner.classes();
+        let table = self.model()?.classes();
         let is_renamed = table.get(from).is_none() && table.get(to).is_some();
         if let Some(edit) = self.manifest.edited("rename", &subject, &digest).filter(|_| is_renamed) {
             return Ok(Edited::Already { version: edit.version });
         }
-        self.learner.rename(from, to.clone())?;
+        let change = self.model()?.rename(from, to.clone())?;
+        self.delta.append(change);
         self.manifest.record("rename", subject, digest, None);
         Ok(Edited::DONE)
     }
@@ -72,7 +67,7 @@ impl Edit<'_> {
     pub fn relabel(&mut self, x: Features<'_>, from: &[Label], to: &[Label], again: bool) -> Result<Edited, Error> {
         let (old, new) = (Fingerprint::of(x, from), Fingerprint::of(x, to));
         let digest = format!("{} {}", old.digest, new.digest);
-        if let Some(version) = self.applied("relabel", &old.features, &digest, again)? {
+        if let Some(version) = self.earlier("relabel", &old.features, &digest, again)? {
             return Ok(Edited::Already { version });
         }
         self.check_counts(from)?;
@@ -80,19 +75,20 @@ impl Edit<'_> {
         let parts = || x.chunks(AT_ONCE).zip(from.chunks(AT_ONCE)).zip(to.chunks(AT_ONCE));
         let mut unchecked = 0;
         for (done, ((x, from), to)) in parts().enumerate() {
-            match self.learner.relabel(x, from, to) {
-                Ok(count) => unchecked += count,
+            match self.model()?.relabel(x, from, to) {
+                Ok(edited) => unchecked += self.applied(edited),
                 Err(error) => {
                     for ((x, from), to) in parts().take(done) {
-                        unchecked += self.learner.relabel(x, to, from)?;
+                        let edited = self.model()?.relabel(x, to, from)?;
+                        unchecked += self.applied(edited);
                     }
-                    self.learner.vouch(unchecked);
+                    self.model()?.vouch(unchecked);
                     return Err(located(error, done).into());
                 }
             }
         }
         if let Some(place) = task {
-            self.learner.vouch(std::mem::take(&mut unchecked));
+            self.model()?.vouch(std::mem::take(&mut unchecked));
             // The task is what it would be had it been learned like that.
             let version = self.manifest.version + 1;
             let task = &mut self.manifest.tasks[place];
@@ -106,32 +102,33 @@ impl Edit<'_> {
     /// that were learned several times.
     pub fn unlearn(&mut self, x: Features<'_>, labels: &[Label], again: bool) -> Result<Edited, Error> {
         let Fingerprint { digest, features, .. } = Fingerprint::of(x, labels);
-        if let Some(version) = self.applied("unlearn", &features, &digest, again)? {
+        if let Some(version) = self.earlier("unlearn", &features, &digest, again)? {
             return Ok(Edited::Already { version });
         }
         self.check_counts(labels)?;
-        if labels.len() >= self.learner.counts().iter().sum() {
-            let reason = "nothing would be left; start a new model instead";
-            return Err(loranpac::Error::setting("samples", labels.len(), reason).into());
+        if labels.len() >= self.model()?.counts().iter().sum() {
+            return Err(loranpac::Error::NothingLeft { samples: labels.len() }.into());
         }
         let task = self.manifest.recorded_task(&digest);
         let parts = || x.chunks(AT_ONCE).zip(labels.chunks(AT_ONCE));
         let mut unchecked = 0;
         for (done, (part, part_labels)) in parts().enumerate() {
-            match self.learner.unlearn(part, part_labels) {
-                Ok(count) => unchecked += count,
+            match self.model()?.unlearn(part, part_labels) {
+                Ok(edited) => unchecked += self.applied(edited),
                 Err(error) => {
+                    let encoder = self.manifest.encoder.clone();
                     for (x, labels) in parts().take(done) {
-                        self.learner.learn(x, labels)?;
+                        self.learn(x, labels)?;
                     }
-                    self.learner.vouch(unchecked);
+                    self.manifest.encoder = encoder;
+                    self.model()?.vouch(unchecked);
                     return Err(located(error, done).into());
                 }
             }
         }
         self.manifest.encoder.remove(x);
         if let Some(place) = task {
-            self.learner.vouch(std::mem::take(&mut unchecked));
+            self.model()?.vouch(std::mem::take(&mut unchecked));
             self.manifest.tasks.remove(place);
         } else if let Some(place) = self.manifest.tasks.iter().rposition(|task| task.digest == digest) {
             self.manifest.tasks.remove(place);
@@ -140,14 +137,21 @@ impl Edit<'_> {
         Ok(Edited::Done { unchecked })
     }
 
-    /// Sets the temperature that was fitted on the samples with this fingerprint.
+    /// Sets the temperature that was fitted on the samples with this fingerprint. The model itself need not be read.
     pub fn calibrate(&mut self, temperature: f64, held_out: &Fingerprint) {
-        self.manifest.calibrate(temperature, held_out, self.learner.classes().len());
+        let classes = self.model.as_ref().map_or(self.manifest.classes.len(), |model| model.classes().len());
+        self.manifest.calibrate(temperature, held_out, classes);
+    }
+
+    /// Takes note of what an edit changed; returns the samples that could not be checked.
+    fn applied(&mut self, edited: loranpac::Edited) -> usize {
+        self.delta.append(edited.delta);
+        edited.unchecked
     }
 
     /// The version at which the same was applied to the same samples. If something was learned since, they may be in the model
     /// again, and only the user can tell.
-    fn applied(&self, command: &str, features: &str, digest: &str, again: bool) -> Result<Option<u64>, Error> {
+    fn earlier(&self, command: &str, features: &str, digest: &str, again: bool) -> Result<Option<u64>, Error> {
         match self.manifest.edited(command, features, digest).filter(|_| !again) {
             Some(edit) if !edit.current => Err(Error::Refused(format!(
                 "the same {command} was applied before (version {}), and samples have been learned since. If these are among \
@@ -159,15 +163,16 @@ impl Edit<'_> {
     }
 
     /// Refuses more samples of a class than the model has, before any of them is touched.
-    fn check_counts(&self, labels: &[Label]) -> Result<(), Error> {
+    fn check_counts(&mut self, labels: &[Label]) -> Result<(), Error> {
         let mut left: HashMap<&Label, usize> = HashMap::new();
-        let table = self.learner.classes();
+        let model = self.model()?;
+        let table = model.classes();
         for (row, label) in labels.iter().enumerate() {
             let Some(class) = table.get(label) else {
                 let (label, classes) = (label.to_string(), table.len());
                 return Err(loranpac::Error::UnknownClass { label, classes }.into());
             };
-            let left = left.entry(label).or_insert(self.learner.counts()[class]);
+            let left = left.entry(label).or_insert(model.counts()[class]);
             *left = left.checked_sub(1).ok_or(loranpac::Error::NeverLearned { row })?;
         }
         Ok(())

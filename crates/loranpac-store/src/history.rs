@@ -3,15 +3,17 @@
 use std::fs;
 use std::path::Path;
 
+use loranpac::internals::Delta;
+
 use crate::commit;
 use crate::disk::{Disk, RealDisk, remove_if_there};
 use crate::error::Error;
 use crate::folder::{self, MANIFEST, lock};
 use crate::load::Files;
 use crate::manifest::Manifest;
-use crate::model::{Model, no_model};
+use crate::session::{Home, Session, no_model};
 
-/// What [`Model::rollback`] has done.
+/// What [`Session::rollback`] has done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Rolled {
@@ -21,30 +23,30 @@ pub enum Rolled {
     Already(u64),
 }
 
-impl Model {
+impl Session {
     /// Earlier versions that are kept and can be read, the latest first.
     pub fn history(&self) -> Vec<Manifest> {
-        let kept = folder::history(&self.folder).unwrap_or_default();
+        let kept = self.home.as_ref().and_then(|home| folder::history(&home.folder).ok()).unwrap_or_default();
         kept.into_iter().filter_map(|(version, path)| Manifest::read_kept(&path, version).ok()).collect()
     }
 
     /// Deletes the earlier versions, and what only they need.
     pub fn drop_history(&mut self) -> Result<(), Error> {
-        self.check_writable()?;
-        for (_, path) in folder::history(&self.folder)? {
-            remove_if_there(&*self.disk, &path).map_err(Error::write(&path))?;
+        let Home { folder, disk, .. } = self.writable()?;
+        for (_, path) in folder::history(folder)? {
+            remove_if_there(&**disk, &path).map_err(Error::write(&path))?;
         }
-        commit::collect(&*self.disk, &self.folder, &self.manifest)?;
-        self.disk.sync_folder(&self.folder).map_err(Error::write(&self.folder))
+        commit::collect(&**disk, folder, &self.manifest)?;
+        disk.sync_folder(folder).map_err(Error::write(folder))
     }
 
     /// Opens a model to go back to an earlier version: the current one may be damaged, or missing.
-    pub fn open_to_roll_back(folder: &Path) -> Result<Model, Error> {
-        Model::open_to_roll_back_on(Box::new(RealDisk), folder)
+    pub fn open_to_roll_back(folder: &Path) -> Result<Session, Error> {
+        Session::open_to_roll_back_on(Box::new(RealDisk), folder)
     }
 
     /// The same on any disk.
-    pub fn open_to_roll_back_on(disk: Box<dyn Disk>, folder: &Path) -> Result<Model, Error> {
+    pub fn open_to_roll_back_on(disk: Box<dyn Disk>, folder: &Path) -> Result<Session, Error> {
         let current = folder.join(MANIFEST);
         let history = if folder.is_dir() { folder::history(folder)? } else { Vec::new() };
         if fs::symlink_metadata(&current).is_err() && history.is_empty() {
@@ -69,13 +71,14 @@ impl Model {
             }
         };
         let folder = folder.to_owned();
-        Ok(Model { folder, manifest, disk, files: Files::default(), lock: Some(lock), learner: None, checked: false })
+        let home = Home { folder, disk, files: Files::default(), lock: Some(lock), checked: false };
+        Ok(Session { manifest, model: None, delta: Delta::default(), home: Some(home) })
     }
 
     /// Goes back to an earlier version, which becomes the newest. Without a version, goes one version further back on each
     /// call.
     pub fn rollback(&mut self, version: Option<u64>) -> Result<Rolled, Error> {
-        self.check_writable()?;
+        let folder = self.writable()?.folder.clone();
         // The version whose contents a version has.
         let contents = |manifest: &Manifest| manifest.contents.or(manifest.restored).unwrap_or(manifest.version);
         let current = contents(&self.manifest);
@@ -96,7 +99,7 @@ impl Model {
         };
         let Some(old) = kept.iter().find(wanted).cloned() else {
             // It may be there, but damaged.
-            for (number, path) in folder::history(&self.folder)? {
+            for (number, path) in folder::history(&folder)? {
                 if version.is_none_or(|version| version == number) && number < self.manifest.version {
                     Manifest::read_kept(&path, number)?;
                 }
@@ -106,25 +109,26 @@ impl Model {
             return Err(Error::Refused(format!("there is no version to go back to; {kept}")));
         };
         let found = old.version;
-        let files = Files::open(&self.folder, &old)?;
+        let files = Files::open(&folder, &old)?;
         files.check(&old)?;
-        (self.learner, self.checked) = (None, false);
+        (self.model, self.delta) = (None, Delta::default());
         let (version, keep) = (self.manifest.version, self.manifest.keep);
         let contents = Some(contents(&old)).filter(|contents| *contents != found);
         let manifest = Manifest { version, keep, restored: Some(found), contents, ..old };
-        let outcome = commit::write_manifest(&*self.disk, &self.folder, manifest);
+        let Some(home) = &mut self.home else { return Ok(Rolled::Already(found)) };
+        let outcome = commit::write_manifest(&*home.disk, &home.folder, manifest);
         if outcome.is_err() {
-            self.lock = None;
+            home.lock = None;
         }
         self.manifest = outcome?;
-        self.files = files;
+        (home.files, home.checked) = (files, false);
         Ok(Rolled::Back(found))
     }
 
-    pub(crate) fn check_writable(&self) -> Result<(), Error> {
-        match self.lock {
-            Some(_) => Ok(()),
-            None => Err(Error::Refused(format!("{} was opened to be read only", self.folder.display()))),
-        }
+    /// The folder, if this session may write to it.
+    fn writable(&self) -> Result<&Home, Error> {
+        let home = self.home.as_ref().ok_or_else(|| Error::Refused("the model has no folder".to_owned()))?;
+        home.check_writable()?;
+        Ok(home)
     }
 }

@@ -9,10 +9,7 @@ use std::collections::HashSet;
 use std::io::{BufReader, Read, Write};
 use std::path::Path;
 
-use faer::Mat;
-use loranpac::learner::{CHUNK, Scores, linear_scores};
-use loranpac::lift::FeatureMap;
-use loranpac::{Features, Label};
+use loranpac::{Classifier, Label, Weights, Width};
 use safetensors::Dtype;
 use safetensors::tensor::Metadata;
 use serde::{Deserialize, Serialize};
@@ -32,17 +29,13 @@ pub const VERSION: u32 = 2;
 /// Features of a sample; no encoder comes near, and a damaged file should not ask for more.
 const LARGEST_DIM: usize = 1 << 24;
 
-/// Everything that prediction needs, and nothing else.
-#[derive(Debug, Clone, PartialEq)]
+/// A linear classifier with the record of its lift, from which P is made again: what an inference file and an ONNX file hold.
+#[derive(Clone)]
 pub struct Inference {
-    /// The feature map.
+    /// The lift.
     pub lift: LiftRecord,
-    /// The classes by index.
-    pub labels: Vec<Label>,
-    /// W, transposed: E x c.
-    pub weights: Mat<f32>,
-    /// Softmax temperature, if one was fitted on held-out data.
-    pub temperature: Option<f64>,
+    /// The classifier.
+    pub classifier: Classifier,
 }
 
 /// The text `model` of the file's metadata.
@@ -57,6 +50,16 @@ struct Record {
 }
 
 impl Inference {
+    /// W, transposed: E x c.
+    pub(crate) fn weights(&self) -> Result<Weights<'_>, Error> {
+        let reason = "a model of infinite width cannot be exported: its scores need its samples";
+        self.classifier.weights().ok_or_else(|| Error::Refused(reason.to_owned()))
+    }
+
+    pub(crate) fn labels(&self) -> &[Label] {
+        self.classifier.labels()
+    }
+
     /// Writes the model, all or nothing. Half precision halves the file and refuses weights beyond 65504.
     pub fn save(&self, path: &Path, precision: Precision) -> Result<(), Error> {
         self.save_on(Box::new(RealDisk), path, precision)
@@ -65,19 +68,19 @@ impl Inference {
     /// The same on any disk.
     pub fn save_on(&self, disk: Box<dyn Disk>, path: &Path, precision: Precision) -> Result<(), Error> {
         self.check()?;
-        let encoding = Encoding::of_weights(&self.weights, &self.labels, precision)?;
-        let columns = 0..self.weights.ncols();
+        let weights = self.weights()?;
+        let encoding = Encoding::of_weights(weights.columns(), self.labels(), precision)?;
         let (mut hash, mut bytes) = (Sha256::new(), Vec::new());
         // The digest stands before the weights, so they are converted twice rather than held twice.
-        for j in columns.clone() {
-            encoding.encode(self.weights.col_as_slice(j), &mut bytes);
+        for column in weights.columns() {
+            encoding.encode(column, &mut bytes);
             hash.update(&bytes);
         }
-        let header = self.header(encoding, hex(&hash.finalize())).map_err(|e| Error::write(path)(e.into()))?;
+        let header = self.header(weights, encoding, hex(&hash.finalize())).map_err(|e| Error::write(path)(e.into()))?;
         let mut file = AtomicFile::create_on(disk, path)?;
         file.write_all(&header).map_err(Error::write(path))?;
-        for j in columns {
-            encoding.encode(self.weights.col_as_slice(j), &mut bytes);
+        for column in weights.columns() {
+            encoding.encode(column, &mut bytes);
             file.write_all(&bytes).map_err(Error::write(path))?;
         }
         file.replace()
@@ -111,48 +114,37 @@ impl Inference {
         };
         check_parts(&lift, &labels, temperature, (width, classes)).map_err(|reason| damaged(&reason))?;
 
-        let mut model = Inference { lift, labels, weights: Mat::zeros(width, classes), temperature };
         let (mut hash, mut bytes) = (Sha256::new(), vec![0; width * precision.bytes()]);
-        for j in 0..classes {
+        let fill = |class: usize, column: &mut [f32]| -> Result<(), Error> {
             file.read_exact(&mut bytes).map_err(Error::read(path))?;
             hash.update(&bytes);
-            Encoding { precision, exponent }.decode(&bytes, model.weights.col_as_slice_mut(j));
-        }
+            Encoding { precision, exponent }.decode(&bytes, column);
+            check_values(column, &labels[class]).map_err(|reason| damaged(&reason))
+        };
+        let classifier = Classifier::linear(lift.build_lazily()?, &labels, fill);
+        // Weights that are no numbers are damage as well, but the checksum tells more.
         let found = hex(&hash.finalize());
-        if found != sha256 {
+        if classifier.is_ok() && found != sha256 {
             return Err(Error::Digest { path: path.to_owned(), expected: sha256, found });
         }
-        check_values(&model.weights, &model.labels).map_err(|reason| damaged(&reason))?;
-        Ok(model)
-    }
-
-    /// One score per sample and class, with the map that [`LiftRecord::build`] makes; on the rayon pool of the caller.
-    pub fn scores(&self, map: &dyn FeatureMap, x: Features<'_>) -> Result<Scores, Error> {
-        let LiftRecord { name, dim, width, .. } = &self.lift;
-        if (map.name(), map.dim(), map.width()) != (name, *dim, *width) {
-            let (other, d, e) = (map.name(), map.dim(), map.width());
-            let reason =
-                format!("the model's lift is {name} from {dim} to {width} features, not {other} from {d} to {e}");
-            return Err(Error::Refused(reason));
-        }
-        x.validate(*dim)?;
-        Ok(linear_scores(map, x, CHUNK, &self.weights, &[], &mut Vec::new()))
+        Ok(Inference { lift, classifier: classifier?.with_temperature(temperature) })
     }
 
     /// Whether the parts fit together.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        check_parts(&self.lift, &self.labels, self.temperature, (self.weights.nrows(), self.weights.ncols()))
-            .and_then(|()| check_values(&self.weights, &self.labels))
+        let weights = self.weights()?;
+        let temperature = self.classifier.temperature();
+        check_parts(&self.lift, self.labels(), temperature, (weights.width(), weights.classes()))
+            .and_then(|()| weights.columns().zip(self.labels()).try_for_each(|(column, label)| check_values(column, label)))
             .map_err(|reason| Error::Refused(format!("the model cannot be written: {reason}")))
     }
 
     /// Length and JSON, padded so that the weights begin at a multiple of 8.
-    fn header(&self, encoding: Encoding, sha256: String) -> Result<Vec<u8>, serde_json::Error> {
-        let Inference { lift, labels, weights, temperature } = self;
+    fn header(&self, weights: Weights<'_>, encoding: Encoding, sha256: String) -> Result<Vec<u8>, serde_json::Error> {
         let record = Record {
-            lift: lift.clone(),
-            labels: labels.clone(),
-            temperature: *temperature,
+            lift: self.lift.clone(),
+            labels: self.labels().to_vec(),
+            temperature: self.classifier.temperature(),
             exponent: encoding.exponent,
             sha256,
         };
@@ -160,14 +152,14 @@ impl Inference {
             Precision::F32 => ("F32", 4),
             Precision::F16 => ("F16", 2),
         };
-        let end = weights.nrows() * weights.ncols() * size;
+        let end = weights.width() * weights.classes() * size;
         let model = serde_json::to_string(&record)?;
         // The maps of `json!` are ordered, so that the same model always gives the same bytes.
         let header = serde_json::json!({
             "__metadata__": {
                 "format": FORMAT, "version": VERSION.to_string(), "sha256": hex(&Sha256::digest(&model)), "model": model,
             },
-            "weights": {"dtype": dtype, "shape": [weights.ncols(), weights.nrows()], "data_offsets": [0, end]},
+            "weights": {"dtype": dtype, "shape": [weights.classes(), weights.width()], "data_offsets": [0, end]},
         });
         let mut text = serde_json::to_vec(&header)?;
         text.resize(text.len().next_multiple_of(8), b' ');
@@ -238,9 +230,8 @@ fn check_parts(
     if lift.dim > LARGEST_DIM {
         return Err(format!("{} features per sample are too many", lift.dim));
     }
-    let map = lift.build(false).map_err(|e| e.to_string())?;
-    if map.is_infinite() || map.width() != lift.width || lift.width != width {
-        let made = map.width();
+    let made = lift.build(false).map_err(|e| e.to_string())?.width();
+    if made != lift.width || lift.width != Width::Finite(width) {
         return Err(format!("its lift says E = {}, makes {made} features, and its weights have {width}", lift.width));
     }
     if classes == 0 || labels.len() != classes {
@@ -256,12 +247,10 @@ fn check_parts(
     }
 }
 
-/// Whether all weights are numbers.
-fn check_values(weights: &Mat<f32>, labels: &[Label]) -> Result<(), String> {
-    for (j, label) in labels.iter().enumerate() {
-        if let Some(bad) = weights.col_as_slice(j).iter().find(|v| !v.is_finite()) {
-            return Err(format!("class {label} has the weight {bad}"));
-        }
+/// Whether the weights of a label are all numbers.
+fn check_values(column: &[f32], label: &Label) -> Result<(), String> {
+    match column.iter().find(|v| !v.is_finite()) {
+        Some(bad) => Err(format!("class {label} has the weight {bad}")),
+        None => Ok(()),
     }
-    Ok(())
 }

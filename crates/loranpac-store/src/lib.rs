@@ -1,7 +1,7 @@
 //! Models on disk, and what leaves them.
 //!
 //! A model is a folder `NAME.lrp`: segments that are written once, and a manifest that is replaced in one step
-//! (`docs/format.md` has every detail). [`Model`] opens it, changes it in memory and commits the change as a whole: a
+//! (`docs/format.md` has every detail). [`Session`] opens it, changes it in memory and commits the change as a whole: a
 //! power cut, a full disk or a killed process leaves the model as it was or as it is to be, and nothing in between.
 
 mod beside;
@@ -17,27 +17,27 @@ pub mod inference;
 pub mod lift;
 mod load;
 pub mod manifest;
-mod memory;
 mod merge;
-mod model;
 mod needs;
 pub mod onnx;
 mod precision;
+mod save;
 mod segment;
+mod session;
 pub mod temperature;
 mod verify;
 
 pub use beside::AtomicFile;
 pub use digest::{Fingerprint, TaskDigest};
-pub use edit::{AT_ONCE, Edit, Edited};
+pub use edit::{AT_ONCE, Edited};
 pub use encoder::Encoder;
 pub use error::Error;
 pub use history::Rolled;
 pub use inference::Inference;
 pub use lift::LiftRecord;
-pub use manifest::Manifest;
-pub use merge::{Merged, Part, merge, merged_before};
-pub use model::{Model, Settings};
+pub use manifest::{Manifest, Settings};
+pub use merge::{Merged, merge, merged_before};
 pub use precision::Precision;
 pub use segment::FileEntry;
+pub use session::Session;
 pub use verify::Verified;

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use faer::{MatMut, MatRef};
 use loranpac::lift::{self, ArcCosine, FeatureMap, LiftSpec, Projection};
+use loranpac::{FeatureSpace, Width};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -16,42 +17,81 @@ const LARGEST: (usize, usize) = (10_000_000, 1_000_000);
 
 /// Everything that decides a feature map.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "Stored", into = "Stored")]
 pub struct LiftRecord {
     /// Name in the list of lifts.
     pub name: String,
     /// Features that go in, d.
     pub dim: usize,
     /// Features that come out, E.
-    pub width: usize,
+    pub width: Width,
     /// Seed of the projection.
     pub seed: u64,
     /// Inverse width of the kernel behind Fourier features.
     pub gamma: f64,
 }
 
+/// How the files write it: the limit of random ReLU features has a name of its own, and width 0.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stored {
+    name: String,
+    dim: usize,
+    width: usize,
+    seed: u64,
+    gamma: f64,
+}
+
+/// The name of the limit of random ReLU features in files.
+const LIMIT: &str = "arc-cosine";
+
+impl From<LiftRecord> for Stored {
+    fn from(record: LiftRecord) -> Self {
+        let LiftRecord { name, dim, width, seed, gamma } = record;
+        match width {
+            Width::Finite(width) => Stored { name, dim, width, seed, gamma },
+            Width::Infinite => Stored { name: LIMIT.to_owned(), dim, width: 0, seed, gamma },
+        }
+    }
+}
+
+impl TryFrom<Stored> for LiftRecord {
+    type Error = String;
+
+    fn try_from(stored: Stored) -> Result<Self, String> {
+        let Stored { name, dim, width, seed, gamma } = stored;
+        match (name.as_str(), width) {
+            (LIMIT, 0) => Ok(LiftRecord { name: ArcCosine::LIMIT_OF.to_owned(), dim, width: Width::Infinite, seed, gamma }),
+            (LIMIT, _) => Err(format!("lift {LIMIT} has infinite width, not {width}")),
+            _ => Ok(LiftRecord { name, dim, width: Width::Finite(width), seed, gamma }),
+        }
+    }
+}
+
 impl LiftRecord {
-    /// The record of a map by name; some maps choose their own width.
-    pub fn new(name: &str, dim: usize, width: usize, seed: u64, gamma: f64) -> Result<LiftRecord, Error> {
+    /// The record of a lift by name; some lifts have a width of their own.
+    pub fn new(name: &str, dim: usize, width: Width, seed: u64, gamma: f64) -> Result<LiftRecord, Error> {
+        if width == Width::Infinite {
+            let record = LiftRecord { name: name.to_owned(), ..LiftRecord::infinite(dim) };
+            record.build(false)?;
+            return Ok(record);
+        }
         let mut record = LiftRecord { name: name.to_owned(), dim, width, seed, gamma };
         record.check_size().map_err(Error::Refused)?;
-        let map = record.build(false)?;
-        if map.is_infinite() {
-            return Ok(LiftRecord::infinite(dim));
-        }
-        record.width = map.width();
+        record.width = record.build(false)?.width();
         Ok(record)
     }
 
-    /// The limit of random ReLU features; its width is written as 0.
+    /// The limit of random ReLU features.
     pub fn infinite(dim: usize) -> LiftRecord {
-        LiftRecord { name: ArcCosine::NAME.to_owned(), dim, width: 0, seed: 0, gamma: lift::DEFAULT_GAMMA }
+        let (name, width) = (ArcCosine::LIMIT_OF.to_owned(), Width::Infinite);
+        LiftRecord { name, dim, width, seed: 0, gamma: lift::DEFAULT_GAMMA }
     }
 
     /// Whether a model may have a lift of this size.
     pub(crate) fn check_size(&self) -> Result<(), String> {
         let (width, dim) = LARGEST;
-        if self.width > width || self.dim > dim {
+        if self.computed() > width || self.dim > dim {
             return Err(format!(
                 "a lift from {} features to width {} is too large: at most {dim} features and a width of {width} are possible",
                 self.dim, self.width
@@ -60,34 +100,40 @@ impl LiftRecord {
         Ok(())
     }
 
-    /// What the engine needs to make the map; `keep` holds P in memory.
+    /// What the engine needs to make the lift; `keep` holds P in memory.
     pub fn spec(&self, keep: bool) -> LiftSpec {
-        LiftSpec { seed: self.seed, keep, gamma: self.gamma, ..LiftSpec::new(self.dim, self.width) }
+        LiftSpec { seed: self.seed, keep, gamma: self.gamma, ..LiftSpec::new(self.dim, self.computed()) }
     }
 
-    /// Whether there are infinitely many lifted features.
-    pub fn is_infinite(&self) -> bool {
-        self.name == ArcCosine::NAME
+    /// Features that are computed: E, or none at infinite width.
+    pub fn computed(&self) -> usize {
+        self.width.finite().unwrap_or(0)
     }
 
-    /// Makes the map; `keep` holds P in memory.
-    pub fn build(&self, keep: bool) -> Result<Arc<dyn FeatureMap>, Error> {
-        Ok(lift::build(&self.name, self.spec(keep))?)
+    /// Makes the feature space; `keep` holds P in memory.
+    pub fn build(&self, keep: bool) -> Result<FeatureSpace, Error> {
+        Ok(FeatureSpace::build(&self.name, self.width, self.spec(keep))?)
     }
 
-    /// Makes a map whose P is made when it is first used: a model opens without it.
-    pub(crate) fn build_lazily(&self) -> Result<Arc<dyn FeatureMap>, Error> {
-        Ok(Arc::new(Lazy { record: self.clone(), small: self.build(false)?, kept: OnceLock::new() }))
+    /// Makes a feature space whose P is made when it is first used: a model opens without it.
+    pub(crate) fn build_lazily(&self) -> Result<FeatureSpace, Error> {
+        match self.build(false)? {
+            FeatureSpace::Explicit(small) => {
+                let lazy = Lazy { record: self.clone(), small, kept: OnceLock::new() };
+                Ok(FeatureSpace::from(Arc::new(lazy)))
+            }
+            kernel => Ok(kernel),
+        }
     }
 
     /// A digest of the parameters and of the first rows of P: two models whose digests agree may be merged.
     pub fn digest(&self) -> String {
-        let LiftRecord { name, dim, width, seed, gamma } = self;
+        let Stored { name, dim, width, seed, gamma } = self.clone().into();
         let mut hash = Sha256::new();
         hash.update(format!("{name}\n{dim}\n{width}\n{seed}\n{}\n", gamma.to_bits()));
-        let rows = PROBES.min(*width);
+        let rows = PROBES.min(width);
         let mut scratch = Vec::new();
-        let projection = Projection::from_seed(rows, *dim, *seed, false);
+        let projection = Projection::from_seed(rows, dim, seed, false);
         for row in 0..rows {
             projection.rows(row, 1, &mut scratch).iter().for_each(|value| hash.update(value.to_le_bytes()));
         }
@@ -115,13 +161,11 @@ impl FeatureMap for Lazy {
     }
     fn lift(&self, x: MatRef<'_, f32>, h: MatMut<'_, f32>) {
         // What could be made without P can be made with it.
-        self.kept.get_or_init(|| self.record.build(true).unwrap_or_else(|_| self.small.clone())).lift(x, h);
+        let make = || self.record.build(true).ok().and_then(|space| space.map().cloned());
+        self.kept.get_or_init(|| make().unwrap_or_else(|| self.small.clone())).lift(x, h);
     }
     fn bytes(&self) -> usize {
         self.kept.get().map_or(0, |kept| kept.bytes())
-    }
-    fn is_infinite(&self) -> bool {
-        self.small.is_infinite()
     }
     fn fingerprint(&self) -> Vec<f32> {
         self.small.fingerprint()

@@ -1,16 +1,18 @@
-//! From files to a learner: memory is mapped, and read when it is needed.
+//! From files to a model: files are mapped, and read when they are needed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use faer::Mat;
 use half::f16;
-use loranpac::{Basis, Buffer, Editable, Factor, Gone, Infinite, Kept, Learner, LoRanPac, State, Statistics, Step};
+use loranpac::internals::{
+    Basis, Buffer, Evicted, ExplicitModel, Factor, KernelModel, KernelState, State, Statistics, Step,
+};
+use loranpac::{Classifier, FeatureSpace, Model};
 use rayon::prelude::*;
 
 use crate::error::Error;
-use crate::manifest::{GonePart, GramStep, Manifest, Place};
-use crate::model::table;
+use crate::manifest::{EvictedPart, GramStep, Manifest, Place};
 use crate::segment::{Element, Numbers, Segment};
 
 /// The files of a model, mapped when it is opened: they stay readable, whatever a writer does in the meantime.
@@ -57,7 +59,7 @@ impl Files {
 
 /// Whether every tensor that a manifest names is in its file, as the manifest describes it. No numbers are read.
 pub fn check(files: &Files, manifest: &Manifest) -> Result<(), Error> {
-    let (width, dim, rank) = (manifest.lift.width, manifest.lift.dim, manifest.rank());
+    let (width, dim, rank) = (manifest.lift.computed(), manifest.lift.dim, manifest.rank());
     for part in &manifest.basis {
         files.get(&part.file)?.tensor::<f32>("basis", part.columns, width)?;
     }
@@ -78,14 +80,14 @@ pub fn check(files: &Files, manifest: &Manifest) -> Result<(), Error> {
             false => segment.tensor::<f32>("samples", part.samples, dim).map(|_| ())?,
         }
     }
-    if let Some(GonePart { file, shape: [classes, n], .. }) = &manifest.gone {
+    if let Some(EvictedPart { file, shape: [classes, n], .. }) = &manifest.evicted {
         let segment = files.get(file)?;
         segment.tensor::<f64>("mass", 1, triangle(*n))?;
         segment.tensor::<f64>("sums", *classes, *n)?;
     }
     if let Some(weights) = &manifest.weights {
         let (segment, classes) = (files.get(&weights.file)?, manifest.classes.len());
-        match manifest.is_infinite() {
+        match manifest.keeps_samples() {
             true => segment.tensor::<f64>("weights", classes, rank).map(|_| ())?,
             false => segment.tensor::<f32>("weights", classes, width).map(|_| ())?,
         }
@@ -120,17 +122,59 @@ pub fn segment(folder: &Path, manifest: &Manifest, name: &str) -> Result<Segment
     }
 }
 
-/// The learner that a manifest describes, without its classifier.
-pub fn learner(files: &Files, manifest: &Manifest) -> Result<Box<dyn Editable>, Error> {
-    match manifest.is_infinite() {
-        true => Ok(Box::new(infinite(files, manifest)?)),
-        false => Ok(Box::new(explicit(files, manifest)?)),
-    }
+/// The model that a manifest describes, without its classifier.
+pub fn model(files: &Files, manifest: &Manifest) -> Result<Model, Error> {
+    let folder = files.folder.as_path();
+    let table = manifest.table();
+    let model = match manifest.lift.build_lazily()? {
+        FeatureSpace::Explicit(map) => {
+            let stats = statistics(files, manifest)?;
+            ExplicitModel::from_parts(map, manifest.config, table, stats)?.map(Model::Explicit)
+        }
+        FeatureSpace::Kernel(kernel) => {
+            let state = kernel_state(files, manifest)?;
+            let known = state.learned() == manifest.samples;
+            let model = KernelModel::from_parts(kernel, manifest.config, table, state)?;
+            model.filter(|_| known).map(Model::Kernel)
+        }
+    };
+    model.ok_or_else(|| inconsistent(folder))
 }
 
-fn explicit(files: &Files, manifest: &Manifest) -> Result<LoRanPac, Error> {
+/// Gives a model the classifier that was stored with it, if there is one.
+pub fn restore_classifier(files: &Files, manifest: &Manifest, model: &mut Model) -> Result<(), Error> {
+    let Some(entry) = &manifest.weights else { return Ok(()) };
+    let (classes, rows) = (manifest.classes.len(), manifest.lift.width.finite().unwrap_or(manifest.rank()));
+    let fits = match model {
+        Model::Explicit(model) => stored_weights::<f32>(files, manifest, rows)?.is_none_or(|w| {
+            model.set_classifier(Mat::from_fn(rows, classes, |i, j| w[j * rows + i]), entry.facts)
+        }),
+        Model::Kernel(model) => stored_weights::<f64>(files, manifest, rows)?.is_none_or(|a| {
+            let a = Mat::from_fn(rows, classes, |i, j| a[j * rows + i]);
+            model.set_classifier(a, entry.facts, entry.lost.unwrap_or(0.0))
+        }),
+    };
+    if fits { Ok(()) } else { Err(inconsistent(&files.folder)) }
+}
+
+/// The stored classifier of a model of finite width, without the model behind it: it tells no novelty.
+pub fn classifier(files: &Files, manifest: &Manifest) -> Result<Option<Classifier>, Error> {
+    if manifest.keeps_samples() {
+        return Ok(None);
+    }
+    let Some(numbers) = stored_weights::<f32>(files, manifest, manifest.lift.computed())? else { return Ok(None) };
+    let labels: Vec<_> = manifest.classes.iter().map(|class| class.label.clone()).collect();
+    let fill = |class: usize, column: &mut [f32]| -> Result<(), Error> {
+        let start = class * column.len();
+        column.copy_from_slice(&numbers[start..start + column.len()]);
+        Ok(())
+    };
+    Classifier::linear(manifest.lift.build_lazily()?, &labels, fill).map(Some)
+}
+
+fn statistics(files: &Files, manifest: &Manifest) -> Result<Statistics<f32>, Error> {
     let folder = files.folder.as_path();
-    let (width, rank) = (manifest.lift.width, manifest.rank());
+    let (width, rank) = (manifest.lift.computed(), manifest.rank());
     let basis = basis(files, manifest, width)?;
     let gram = manifest.gram.iter().map(|step| gram_step(files, step)).collect::<Result<Vec<_>, _>>()?;
     let (mut sums, mut rows) = (Vec::new(), Vec::new());
@@ -153,63 +197,52 @@ fn explicit(files: &Files, manifest: &Manifest) -> Result<LoRanPac, Error> {
         outside: manifest.outside,
         drop: manifest.config.drop,
     };
-    let stats = Statistics::from_state(state).ok_or_else(|| inconsistent(folder))?;
-    let lift = manifest.lift.build_lazily()?;
-    let learner = LoRanPac::from_parts(lift, manifest.config, table(manifest), stats)?;
-    learner.ok_or_else(|| inconsistent(folder))
+    Statistics::from_state(state).ok_or_else(|| inconsistent(folder))
 }
 
-fn infinite(files: &Files, manifest: &Manifest) -> Result<Infinite, Error> {
-    let folder = files.folder.as_path();
+fn kernel_state(files: &Files, manifest: &Manifest) -> Result<KernelState, Error> {
     let dim = manifest.lift.dim;
-    let mut kept = Kept { counts: manifest.classes.iter().map(|class| class.count).collect(), ..Kept::default() };
+    let counts = manifest.classes.iter().map(|class| class.count).collect();
+    let mut state = KernelState { counts, ..KernelState::default() };
     for part in &manifest.kept {
         let segment = files.get(&part.file)?;
         if manifest.config.half {
-            kept.samples.extend(segment.tensor::<f16>("samples", part.samples, dim)?.all().iter().map(|v| v.to_f32()));
+            state.samples.extend(segment.tensor::<f16>("samples", part.samples, dim)?.all().iter().map(|v| v.to_f32()));
         } else {
-            kept.samples.extend_from_slice(&segment.tensor::<f32>("samples", part.samples, dim)?.all());
+            state.samples.extend_from_slice(&segment.tensor::<f32>("samples", part.samples, dim)?.all());
         }
         let classes = segment.tensor::<u32>("classes", 1, part.samples)?.all();
-        kept.classes.extend(classes.iter().map(|class| *class as usize));
+        state.classes.extend(classes.iter().map(|class| *class as usize));
     }
-    if let Some(part) = &manifest.gone {
+    if let Some(part) = &manifest.evicted {
         let [classes, n] = part.shape;
         let segment = files.get(&part.file)?;
         let upper = segment.tensor::<f64>("mass", 1, triangle(n))?.all();
         let sums = segment.tensor::<f64>("sums", classes, n)?.all();
         let at = |i: usize, j: usize| upper[j * (j + 1) / 2 + i];
-        kept.gone = Some(Gone {
+        state.evicted = Some(Evicted {
             mass: Mat::from_fn(n, n, |i, j| at(i.min(j), i.max(j))),
             sums: Mat::from_fn(classes, n, |c, j| sums[c * n + j]),
             samples: part.samples,
-            orphans: part.orphans,
-            times: part.times,
+            unlabelled: part.unlabelled,
+            evictions: part.evictions,
             error: part.error,
             latest: part.latest,
         });
     }
-    let learner = Infinite::from_parts(manifest.lift.build(false)?, manifest.config, table(manifest), kept)?;
-    learner.filter(|learner| learner.summary().samples == manifest.samples).ok_or_else(|| inconsistent(folder))
+    Ok(state)
 }
 
-/// W, transposed (E x c), if it has been formed. It is compared with its checksum.
-pub fn weights(files: &Files, manifest: &Manifest) -> Result<Option<Mat<f32>>, Error> {
-    stored_weights(files, manifest, manifest.lift.width)
-}
-
-/// A, transposed (n x c), if it has been formed: what W is at infinite width. It is compared with its checksum.
-pub fn coefficients(files: &Files, manifest: &Manifest) -> Result<Option<Mat<f64>>, Error> {
-    stored_weights(files, manifest, manifest.rank())
-}
-
-fn stored_weights<T: Element + Copy>(files: &Files, manifest: &Manifest, rows: usize) -> Result<Option<Mat<T>>, Error> {
+/// The numbers of the stored classifier, class after class, if it has been formed. They are compared with their checksum.
+fn stored_weights<T: Element + Copy>(
+    files: &Files,
+    manifest: &Manifest,
+    rows: usize,
+) -> Result<Option<Buffer<T>>, Error> {
     let Some(entry) = &manifest.weights else { return Ok(None) };
-    let classes = manifest.classes.len();
     let segment = files.get(&entry.file)?;
     manifest.files.get(&entry.file).map_or(Ok(()), |listed| segment.check(listed))?;
-    let numbers = segment.tensor::<T>("weights", classes, rows)?.all();
-    Ok(Some(Mat::from_fn(rows, classes, |i, j| numbers[j * rows + i])))
+    Ok(Some(segment.tensor::<T>("weights", manifest.classes.len(), rows)?.all()))
 }
 
 /// Q in blocks: where one file has all of a block, where it lies there; otherwise put together from several.
@@ -235,7 +268,7 @@ fn basis(files: &Files, manifest: &Manifest, width: usize) -> Result<Vec<Buffer<
         for piece in pieces {
             whole.extend_from_slice(&piece?);
         }
-        Some(Buffer::Owned(whole))
+        Some(Buffer::from(whole))
     };
     Basis::<f32>::blocks_for(first).map(|block| take(block).ok_or_else(|| inconsistent(folder))).collect()
 }

@@ -6,7 +6,8 @@ use std::io::Read;
 use std::path::Path;
 
 use loranpac::filter::Facts;
-use loranpac::{Config, Cut, Label, Losses};
+use loranpac::internals::{Cut, Losses};
+use loranpac::{Config, Label, LabelTable};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -14,7 +15,6 @@ use crate::disk::open_regular;
 use crate::encoder::Encoder;
 use crate::error::Error;
 use crate::lift::{LiftRecord, hex};
-use crate::model::Settings;
 use crate::segment::FileEntry;
 
 /// Version of the format that this program writes. It reads version 1, too, which has no edits.
@@ -27,6 +27,19 @@ const LARGEST: u64 = 256 << 20;
 const UNKNOWN_LOSS: f64 = 1e300;
 /// Nothing is counted beyond this, so that counts can be added, and are exact as f64.
 const MOST: u64 = 1 << 53;
+
+/// Settings of a new model.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The lift.
+    pub lift: LiftRecord,
+    /// The settings of the learner.
+    pub config: Config,
+    /// How many earlier versions are kept.
+    pub keep: usize,
+    /// The name of the encoder.
+    pub encoder: Option<String>,
+}
 
 /// Everything about a model but its numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -63,9 +76,9 @@ pub struct Manifest {
     /// The samples of a model of infinite width, from the first on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<KeptPart>,
-    /// What its samples have left that are not kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gone: Option<GonePart>,
+    /// Contribution of its evicted samples.
+    #[serde(rename = "gone", default, skip_serializing_if = "Option::is_none")]
+    pub evicted: Option<EvictedPart>,
     /// The classifier, if it has been formed since the model last changed.
     pub weights: Option<WeightsEntry>,
     /// What turns scores into probabilities.
@@ -139,24 +152,26 @@ pub struct KeptPart {
     pub samples: usize,
 }
 
-/// What samples have left that are gone: tensors `mass`, the upper triangle of `M - I` column after column, and `sums`,
+/// Contribution of evicted samples: tensors `mass`, the upper triangle of `M - I` column after column, and `sums`,
 /// `B - Y` with a class in each row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct GonePart {
+pub struct EvictedPart {
     /// The file.
     pub file: String,
     /// Classes and samples that `sums` has.
     pub shape: [usize; 2],
-    /// How many they are.
+    /// Number of evicted samples.
     pub samples: usize,
-    /// How many of them belong to no class any more.
-    pub orphans: usize,
-    /// How often samples had to go.
-    pub times: usize,
-    /// A bound on the length of what is lost of them, but for the latest.
+    /// How many of them belong to a class that was removed.
+    #[serde(rename = "orphans")]
+    pub unlabelled: usize,
+    /// How often samples were evicted.
+    #[serde(rename = "times")]
+    pub evictions: usize,
+    /// A bound on the length of what their projections lost, without the latest eviction.
     pub error: f64,
-    /// The same for those who went last, as long as no sample has come since.
+    /// The same for the latest eviction, until another sample is learned.
     pub latest: f64,
 }
 
@@ -192,7 +207,7 @@ pub struct WeightsEntry {
     pub file: String,
     /// What forming it showed.
     pub facts: Facts,
-    /// At infinite width: a bound on the change of `H H'` because samples are gone.
+    /// At infinite width: a bound on the change of `H H'` by evicted samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<f64>,
 }
@@ -266,7 +281,7 @@ impl Manifest {
             basis: Vec::new(),
             gram: Vec::new(),
             kept: Vec::new(),
-            gone: None,
+            evicted: None,
             weights: None,
             calibration: None,
             tasks: Vec::new(),
@@ -284,7 +299,7 @@ impl Manifest {
             basis: Vec::new(),
             gram: Vec::new(),
             kept: Vec::new(),
-            gone: None,
+            evicted: None,
             weights: None,
             files: Default::default(),
             ..self.clone()
@@ -298,8 +313,22 @@ impl Manifest {
     }
 
     /// Whether the model keeps samples.
-    pub fn is_infinite(&self) -> bool {
-        self.lift.is_infinite()
+    pub fn keeps_samples(&self) -> bool {
+        self.lift.width.is_infinite()
+    }
+
+    /// The labels of the classes as a table.
+    pub(crate) fn table(&self) -> LabelTable {
+        let mut table = LabelTable::default();
+        self.classes.iter().for_each(|class| {
+            table.get_or_insert(&class.label);
+        });
+        table
+    }
+
+    /// The temperature of probabilities, if one was fitted.
+    pub fn temperature(&self) -> Option<f64> {
+        self.calibration.as_ref().map(|calibration| calibration.temperature)
     }
 
     /// All files that it needs.
@@ -310,7 +339,7 @@ impl Manifest {
             GramStep::Whole { file, .. } | GramStep::Grow { file, .. } => file,
         });
         let files = self.basis.iter().map(|part| &part.file).chain(classes).chain(gram);
-        let files = files.chain(self.kept.iter().map(|part| &part.file)).chain(self.gone.iter().map(|part| &part.file));
+        let files = files.chain(self.kept.iter().map(|part| &part.file)).chain(self.evicted.iter().map(|part| &part.file));
         files.chain(self.weights.iter().map(|weights| &weights.file)).map(String::as_str).collect()
     }
 
@@ -401,16 +430,16 @@ impl Manifest {
             return Err(format!("its temperature is {temperature}, which should be above 0"));
         }
         let Losses { lost, largest, dropped, cuts, removed, capped, assumed } = self.losses;
-        let bounds = self.gone.iter().flat_map(|gone| [gone.error, gone.latest]);
+        let bounds = self.evicted.iter().flat_map(|evicted| [evicted.error, evicted.latest]);
         if [lost, largest, dropped].into_iter().chain(bounds).any(|loss| !(loss.is_finite() && loss >= 0.0)) {
             return Err("its losses are not numbers from 0 on".to_owned());
         }
-        let gone = self.gone.iter().flat_map(|gone| [gone.samples, gone.orphans, gone.times]);
-        let counts = [self.samples, cuts, removed, capped, assumed, self.latest_cut.directions].into_iter().chain(gone);
+        let evicted = self.evicted.iter().flat_map(|evicted| [evicted.samples, evicted.unlabelled, evicted.evictions]);
+        let counts = [self.samples, cuts, removed, capped, assumed, self.latest_cut.directions].into_iter().chain(evicted);
         if let Some(count) = counts.map(|count| count as u64).find(|count| *count > MOST) {
             return Err(format!("{count} samples or directions are more than it can have"));
         }
-        let expected = if self.is_infinite() { 0 } else { self.classes.len() };
+        let expected = if self.keeps_samples() { 0 } else { self.classes.len() };
         let places = |place: fn(&Places) -> &Place| {
             let all = self.classes.iter().filter_map(|class| class.places.as_ref()).map(place);
             all.map(|place| (&place.file, place.row)).collect::<BTreeSet<_>>().len()
@@ -419,8 +448,8 @@ impl Manifest {
             return Err("two classes share their numbers".to_owned());
         }
         let explicit = !self.basis.is_empty() || !self.gram.is_empty();
-        let infinite = !self.kept.is_empty() || self.gone.is_some();
-        if (explicit && self.is_infinite()) || (infinite && !self.is_infinite()) {
+        let infinite = !self.kept.is_empty() || self.evicted.is_some();
+        if (explicit && self.keeps_samples()) || (infinite && !self.keeps_samples()) {
             return Err("its parts are not those of a model with its lift".to_owned());
         }
         let Encoder { samples, mean, squares, .. } = &self.encoder;
@@ -435,7 +464,7 @@ impl Manifest {
         }
         let parts = self.basis.iter().try_fold(0usize, |rank, part| rank.checked_add(part.columns));
         let labelled = self.classes.iter().try_fold(0usize, |sum, class| sum.checked_add(class.count));
-        if parts.is_none_or(|rank| rank > self.lift.width && !self.is_infinite()) {
+        if parts.is_none_or(|rank| rank > self.lift.computed() && !self.keeps_samples()) {
             return Err("the basis has more directions than the lifted features".to_owned());
         }
         if labelled.is_none_or(|labelled| labelled > self.samples) {
@@ -446,7 +475,7 @@ impl Manifest {
 
     /// Whether the sizes of all parts fit together.
     fn check_sizes(&self) -> Result<(), String> {
-        let (width, rank) = (self.lift.width, self.rank());
+        let (width, rank) = (self.lift.computed(), self.rank());
         let mut known = 0;
         for step in &self.gram {
             known = match *step {
@@ -455,7 +484,7 @@ impl Manifest {
                 GramStep::Grow { .. } => return Err("its Gram matrix shrinks".to_owned()),
             };
         }
-        if !self.is_infinite() && known != rank {
+        if !self.keeps_samples() && known != rank {
             return Err(format!("its basis has {rank} directions, its Gram matrix {known}"));
         }
         for Places { sums, cross } in self.classes.iter().filter_map(|class| class.places.as_ref()) {
@@ -465,8 +494,8 @@ impl Manifest {
             }
         }
         self.check_files()?;
-        match &self.gone {
-            Some(gone) if gone.shape[0] > self.classes.len() || gone.shape[1] > rank => {
+        match &self.evicted {
+            Some(part) if part.shape[0] > self.classes.len() || part.shape[1] > rank => {
                 Err("what removed samples have left is larger than the model".to_owned())
             }
             _ => Ok(()),
@@ -477,7 +506,7 @@ impl Manifest {
 impl Manifest {
     /// Whether each file has room for its parts. Sizes that lie are damage; nobody should estimate memory by them.
     fn check_files(&self) -> Result<(), String> {
-        let (width, rank, dim, classes) = (self.lift.width, self.rank(), self.lift.dim, self.classes.len());
+        let (width, rank, dim, classes) = (self.lift.computed(), self.rank(), self.lift.dim, self.classes.len());
         let basis = self.basis.iter().map(|part| (&part.file, part.columns, width, 4));
         let gram = self.gram.iter().map(|step| match step {
             GramStep::Whole { file, rank } => (file, *rank, rank.saturating_add(1), 4),
@@ -489,12 +518,12 @@ impl Manifest {
         });
         let size = if self.config.half { 2 } else { 4 };
         let kept = self.kept.iter().map(|part| (&part.file, part.samples, dim, size));
-        let gone = self.gone.iter().map(|part| (&part.file, part.shape[1], part.shape[1].saturating_add(1), 4));
-        let weights = self.weights.iter().map(|weights| match self.is_infinite() {
+        let evicted = self.evicted.iter().map(|part| (&part.file, part.shape[1], part.shape[1].saturating_add(1), 4));
+        let weights = self.weights.iter().map(|weights| match self.keeps_samples() {
             true => (&weights.file, classes, rank, 8),
             false => (&weights.file, classes, width, 4),
         });
-        let mut parts = basis.chain(gram).chain(places).chain(kept).chain(gone).chain(weights);
+        let mut parts = basis.chain(gram).chain(places).chain(kept).chain(evicted).chain(weights);
         let fits = |file: &str, rows: usize, columns: usize, size: u64| {
             let bytes = (rows as u64).saturating_mul(columns as u64).saturating_mul(size);
             self.files.get(file).is_some_and(|entry| bytes <= entry.bytes)

@@ -3,52 +3,43 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use loranpac::Editable;
+use loranpac::internals::Delta;
+use loranpac::{Learner, Model};
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
 use crate::folder::MANIFEST;
 use crate::lift::{LiftRecord, hex};
 use crate::manifest::Manifest;
+use crate::session::Session;
 
-/// One of the models.
-pub struct Part<'a> {
-    /// What to call it in messages.
-    pub name: String,
-    /// What it has learned.
-    pub learner: &'a mut dyn Editable,
-    /// What it is.
-    pub manifest: &'a Manifest,
-}
-
-/// What they become; [`crate::Model::store`] writes it.
+/// The result of a merge.
 pub struct Merged {
-    /// Everything that they have learned.
-    pub learner: Box<dyn Editable>,
-    /// What it is; nothing of it is in files yet.
-    pub manifest: Manifest,
+    /// A session in memory with everything that the models have learned.
+    pub session: Session,
     /// What looks wrong about them.
     pub warnings: Vec<String>,
 }
 
-/// Merges models with the same lift and settings. Samples that several of them have learned are refused unless they
-/// shall count `again`.
-pub fn merge(parts: Vec<Part<'_>>, again: bool) -> Result<Merged, Error> {
-    let Some(first) = parts.first() else { return Err(Error::Refused("there are no models to merge".to_owned())) };
-    let mut manifest =
-        Manifest { version: 0, calibration: None, restored: None, contents: None, ..first.manifest.emptied() };
+/// Merges models with the same lift and settings; the names are for messages. Samples that several of them have learned are
+/// refused unless they shall count `again`.
+pub fn merge(mut parts: Vec<(String, &mut Session)>, again: bool) -> Result<Merged, Error> {
+    let Some((first_name, first)) = parts.first() else {
+        return Err(Error::Refused("there are no models to merge".to_owned()));
+    };
+    let mut manifest = Manifest { version: 0, calibration: None, restored: None, contents: None, ..first.manifest.emptied() };
     let mut warnings = Vec::new();
-    for Part { name, learner, manifest: other } in parts.iter().skip(1) {
+    for (name, session) in parts.iter().skip(1) {
+        let other = &session.manifest;
         if other.lift_digest != manifest.lift_digest {
             return Err(Error::Refused(format!(
-                "{} and {name} have different lifts ({} and {}), and cannot be merged; seed, width and kind must be the same",
-                first.name,
+                "{first_name} and {name} have different lifts ({} and {}), and cannot be merged; seed, width and kind must be the same",
                 words(&manifest.lift),
                 words(&other.lift)
             )));
         }
         if other.config != manifest.config {
-            return Err(Error::Refused(format!("{} and {name} have different settings", first.name)));
+            return Err(Error::Refused(format!("{first_name} and {name} have different settings")));
         }
         let twin = other.tasks.iter().find(|task| manifest.tasks.iter().any(|known| known.digest == task.digest));
         if let Some(twin) = twin.filter(|_| !again) {
@@ -57,7 +48,8 @@ pub fn merge(parts: Vec<Part<'_>>, again: bool) -> Result<Merged, Error> {
                 twin.name
             )));
         }
-        if let Some(reason) = manifest.encoder.unlike(&other.encoder, learner.classes().len()) {
+        let classes = session.model.as_ref().map_or(other.classes.len(), |model| model.classes().len());
+        if let Some(reason) = manifest.encoder.unlike(&other.encoder, classes) {
             warnings.push(format!("the samples of {name} look like another encoder's: {reason}"));
         }
         manifest.encoder.join(&other.encoder);
@@ -69,10 +61,12 @@ pub fn merge(parts: Vec<Part<'_>>, again: bool) -> Result<Merged, Error> {
     let mut subjects = HashSet::new();
     manifest.edits.retain(|edit| edit.command != MERGE && subjects.insert(edit.subject.clone()));
     manifest.edits.iter_mut().for_each(|edit| (edit.version, edit.current) = (1, false));
-    manifest.list(MERGE, MERGE.to_owned(), merge_digest(parts.iter().map(|part| part.manifest), again)?);
-    let mut learner = <dyn Editable>::new(manifest.lift.build(true)?, manifest.config)?;
-    learner.merge(parts.into_iter().map(|part| part.learner))?;
-    Ok(Merged { learner, manifest, warnings })
+    manifest.list(MERGE, MERGE.to_owned(), merge_digest(parts.iter().map(|(_, part)| &part.manifest), again)?);
+    let mut model = Model::new(manifest.lift.build(true)?, manifest.config)?;
+    let others = parts.iter_mut().map(|(_, part)| part.model()).collect::<Result<Vec<_>, _>>()?;
+    model.merge(others)?;
+    let session = Session { manifest, model: Some(model), delta: Delta::default(), home: None };
+    Ok(Merged { session, warnings })
 }
 
 /// How a merge is recorded.
@@ -96,8 +90,5 @@ pub fn merged_before(folder: &Path, manifests: &[Manifest], again: bool) -> Resu
 }
 
 fn words(lift: &LiftRecord) -> String {
-    match lift.is_infinite() {
-        true => format!("infinite width from {}", lift.dim),
-        false => format!("{} from {} to {}, seed {}", lift.name, lift.dim, lift.width, lift.seed),
-    }
+    format!("{} from {} features to width {}, seed {}", lift.name, lift.dim, lift.width, lift.seed)
 }

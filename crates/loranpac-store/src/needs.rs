@@ -1,9 +1,9 @@
 //! What work on a model takes in memory, by its manifest alone: upper estimates, before anything is read. Mapped files take
 //! address space when the model is opened, and no memory.
 
-use loranpac::learner::CHUNK;
-use loranpac::memory::{product, sum, with_slack};
-use loranpac::{Editable, StreamSizes, lift};
+use loranpac::memory::{product, sum};
+use loranpac::plan::with_slack;
+use loranpac::{CHUNK, Learner, Model, StreamSizes, lift};
 
 use crate::error::Error;
 use crate::lift::LiftRecord;
@@ -12,13 +12,13 @@ use crate::manifest::Manifest;
 impl LiftRecord {
     /// Bytes of P, which is made from its seed.
     pub fn bytes(&self) -> usize {
-        let rows = lift::find(&self.name).map_or(0, |lift| lift.projection.count(self.dim, self.width));
+        let rows = lift::find(&self.name).map_or(0, |lift| lift.projection.count(self.dim, self.computed()));
         product(&[4, rows, self.dim])
     }
 
     /// Bytes of prediction with a classifier of so many classes, but for the classifier: P, and samples that are lifted.
     pub fn predict_bytes(&self, classes: usize) -> usize {
-        sum(&[self.bytes(), product(&[4, CHUNK, sum(&[self.width, self.dim, classes])])])
+        sum(&[self.bytes(), product(&[4, CHUNK, sum(&[self.computed(), self.dim, classes])])])
     }
 }
 
@@ -27,11 +27,11 @@ impl Manifest {
     pub fn load_bytes(&self) -> usize {
         let (rank, classes, dim) = (self.rank(), self.classes.len(), self.lift.dim);
         let square = product(&[8, rank, rank]);
-        let rest = if self.is_infinite() {
-            let mass = if self.gone.is_some() { product(&[2, square]) } else { 0 };
+        let rest = if self.keeps_samples() {
+            let mass = if self.evicted.is_some() { product(&[2, square]) } else { 0 };
             sum(&[mass, product(&[rank, 8, dim]), product(&[3, 8, rank, classes])])
         } else {
-            sum(&[product(&[2, square]), product(&[2, 8, rank, classes]), product(&[4, self.lift.width, classes])])
+            sum(&[product(&[2, square]), product(&[2, 8, rank, classes]), product(&[4, self.lift.computed(), classes])])
         };
         // Lists of classes and tasks, as texts and as values.
         let lists = sum(&[product(&[2048, classes]), product(&[1024, self.tasks.len()])]);
@@ -42,8 +42,8 @@ impl Manifest {
     pub fn learn_bytes(&self, new: &StreamSizes) -> Result<usize, Error> {
         let (rank, chunk, max_rank) = (self.rank(), self.config.chunk, self.config.max_rank);
         let mut samples = rank.saturating_add(new.samples);
-        if self.gone.is_some() {
-            // Samples were dropped before, and more is kept of them than the rank tells.
+        if self.evicted.is_some() {
+            // Samples were evicted before, and more than the rank is kept of them.
             samples = samples.max(with_slack(max_rank, chunk).saturating_add(1));
         }
         let sizes = StreamSizes {
@@ -51,16 +51,16 @@ impl Manifest {
             largest_task: new.largest_task,
             classes: self.classes.len().saturating_add(new.classes),
         };
-        let learner = <dyn Editable>::new(self.lift.build(false)?, self.config)?;
+        let learner = Model::new(self.lift.build(false)?, self.config)?;
         // The directions that are on the disk are mapped.
-        let needed = learner.peak_bytes(&sizes).saturating_sub(product(&[4, self.lift.width, rank]));
+        let needed = learner.peak_bytes(&sizes).saturating_sub(product(&[4, self.lift.computed(), rank]));
         Ok(sum(&[needed.max(self.load_bytes()), self.lift.bytes()]))
     }
 
     /// Bytes of taking samples back or moving them between classes, at most `samples` at a time, and of forming the
     /// classifier anew.
     pub fn edit_bytes(&self, samples: usize) -> Result<usize, Error> {
-        let (rank, width) = (self.rank(), self.lift.width);
+        let (rank, width) = (self.rank(), self.lift.computed());
         let new = StreamSizes { samples: 0, largest_task: samples, classes: 1 };
         // All of Q is rotated if a direction is removed.
         let basis = product(&[4, width, rank]);
@@ -78,7 +78,7 @@ impl Manifest {
         };
         let loaded = parts.iter().map(Manifest::load_bytes).fold(0, usize::saturating_add);
         // It is made beside the others, and nothing of it is mapped.
-        let basis = product(&[4, first.lift.width, first.rank()]);
+        let basis = product(&[4, first.lift.computed(), first.rank()]);
         Ok(sum(&[first.learn_bytes(&new)?, basis, loaded]))
     }
 
@@ -96,13 +96,13 @@ impl Manifest {
 
     /// Bytes of prediction. A classifier that is not in a file is formed first.
     pub fn predict_bytes(&self) -> Result<usize, Error> {
-        let (width, classes) = (self.lift.width, self.classes.len());
+        let (width, classes) = (self.lift.computed(), self.classes.len());
         let scores = self.lift.predict_bytes(classes);
-        if self.weights.is_some() && !self.is_infinite() {
+        if self.weights.is_some() && !self.keeps_samples() {
             return Ok(sum(&[product(&[4, width, classes]), scores]));
         }
         let none = StreamSizes { samples: 0, largest_task: 0, classes: 0 };
-        let kernel = if self.is_infinite() { product(&[2, 8, CHUNK, self.rank()]) } else { 0 };
+        let kernel = if self.keeps_samples() { product(&[2, 8, CHUNK, self.rank()]) } else { 0 };
         Ok(sum(&[self.learn_bytes(&none)?, product(&[4, width, classes]), scores, kernel]))
     }
 }

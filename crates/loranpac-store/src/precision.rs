@@ -4,7 +4,6 @@
 //! (whose normal numbers end at 6e-5) keeps two or three bits. They are therefore stored as `2^k w`, with k written down
 //! beside them. A power of two loses nothing.
 
-use faer::Mat;
 use half::f16;
 use loranpac::Label;
 
@@ -46,14 +45,17 @@ impl Encoding {
         Encoding { precision, exponent: 0 }
     }
 
-    /// For weights E x c: the largest is brought up to between 2^14 and 2^15, and one beyond 65504 is refused.
-    pub fn of_weights(weights: &Mat<f32>, labels: &[Label], precision: Precision) -> Result<Self, Error> {
+    /// For the weights of each label: the largest is brought up to between 2^14 and 2^15, and one beyond 65504 is refused.
+    pub fn of_weights<'a>(
+        columns: impl Iterator<Item = &'a [f32]>,
+        labels: &[Label],
+        precision: Precision,
+    ) -> Result<Self, Error> {
         if precision == Precision::F32 {
             return Ok(Encoding::plain(precision));
         }
         let mut largest = 0.0f32;
-        for (class, label) in labels.iter().enumerate() {
-            let column = weights.col_as_slice(class);
+        for (column, label) in columns.zip(labels) {
             let value = column.iter().copied().fold(0.0f32, |most, v| if v.abs() > most.abs() { v } else { most });
             if value.abs() > f16::MAX.to_f32() {
                 return Err(Error::HalfRange { class: label.to_string(), value });
@@ -106,12 +108,12 @@ mod tests {
     #[test]
     fn small_weights_keep_eleven_bits_in_half_precision() {
         for size in [1e-30f32, 1e-7, 1e-3, 1.0, 6e4] {
-            let weights = Mat::from_fn(50, 1, |i, _| size * (1.0 - i as f32 / 60.0));
-            let encoding = Encoding::of_weights(&weights, &[Label::from(0)], Precision::F16).unwrap();
+            let weights: Vec<f32> = (0..50).map(|i| size * (1.0 - i as f32 / 60.0)).collect();
+            let encoding = Encoding::of_weights([&weights[..]].into_iter(), &[Label::from(0)], Precision::F16).unwrap();
             let (mut bytes, mut back) = (Vec::new(), vec![0.0; 50]);
-            encoding.encode(weights.col_as_slice(0), &mut bytes);
+            encoding.encode(&weights, &mut bytes);
             encoding.decode(&bytes, &mut back);
-            for (back, weight) in back.iter().zip(weights.col_as_slice(0)) {
+            for (back, weight) in back.iter().zip(&weights) {
                 assert!((back - weight).abs() <= weight.abs() / 2048.0, "{weight} became {back}");
             }
         }
@@ -119,16 +121,15 @@ mod tests {
 
     #[test]
     fn a_weight_beyond_half_precision_is_refused_by_its_class() {
-        let weights = Mat::from_fn(3, 2, |i, j| if (i, j) == (1, 1) { -65505.0 } else { 1.0 });
-        let refused = Encoding::of_weights(&weights, &[Label::from(0), Label::from("owl")], Precision::F16);
+        let columns = [[1.0; 3], [1.0, -65505.0, 1.0]];
+        let refused = Encoding::of_weights(columns.iter().map(|c| &c[..]), &[Label::from(0), Label::from("owl")], Precision::F16);
         let message = refused.unwrap_err().to_string();
         assert!(message.contains("owl") && message.contains("-65505"), "{message}");
     }
 
     #[test]
     fn zeros_stay_zeros() {
-        let weights = Mat::<f32>::zeros(3, 1);
-        let encoding = Encoding::of_weights(&weights, &[Label::from(0)], Precision::F16).unwrap();
+        let encoding = Encoding::of_weights([&[0.0; 3][..]].into_iter(), &[Label::from(0)], Precision::F16).unwrap();
         assert_eq!(encoding.exponent, 0);
     }
 }

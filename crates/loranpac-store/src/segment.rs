@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytemuck::Pod;
-use loranpac::{Buffer, Source};
+use loranpac::internals::{Buffer, Source};
 use memmap2::Mmap;
 use safetensors::{Dtype, SafeTensors};
 use serde::{Deserialize, Serialize};
@@ -191,7 +191,7 @@ impl<T: Element> Numbers<T> {
     pub fn part(&self, start: usize, length: usize) -> Option<Buffer<T>> {
         let range = start..start.checked_add(length)?;
         match self.copied {
-            true => (*self.source).as_ref().get(range).map(|part| Buffer::Owned(part.to_vec())),
+            true => (*self.source).as_ref().get(range).map(|part| Buffer::from(part.to_vec())),
             false => Buffer::shared(self.source.clone(), range),
         }
     }

@@ -7,9 +7,9 @@ use crate::error::Error;
 use crate::folder::{MANIFEST, history};
 use crate::load::{self, Files};
 use crate::manifest::Manifest;
-use crate::model::{Model, OPEN_RETRIES, no_model};
+use crate::session::{OPEN_RETRIES, Session, no_model};
 
-/// What [`Model::verify`] has found.
+/// What [`Session::verify`] has found.
 #[derive(Debug, Default)]
 pub struct Verified {
     /// Files that were read.
@@ -58,18 +58,15 @@ impl Verified {
         }
         let whole = Files::open(folder, manifest).and_then(|files| {
             load::check(&files, manifest)?;
-            load::learner(&files, manifest)?;
-            match manifest.is_infinite() {
-                true => load::coefficients(&files, manifest).map(|_| ()),
-                false => load::weights(&files, manifest).map(|_| ()),
-            }
+            let mut model = load::model(&files, manifest)?;
+            load::restore_classifier(&files, manifest, &mut model)
         });
         // A file that is damaged has been named above.
         whole.err().filter(|_| self.problems().count() == before).into_iter().for_each(|error| self.add(error));
     }
 }
 
-impl Model {
+impl Session {
     /// Reads every byte of the model and of its kept versions, and tells everything that is wrong.
     pub fn verify(folder: &Path) -> Result<Verified, Error> {
         let version = || Manifest::read(&folder.join(MANIFEST)).map_or(0, |manifest| manifest.version);

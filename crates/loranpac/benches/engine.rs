@@ -10,7 +10,8 @@ use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
 use loranpac::filter::Spectrum;
 use loranpac::lift::{Activation, FeatureMap, Projection, Random};
-use loranpac::{Basis, Config, Features, Filter, Gram, Label, Learner, LoRanPac, Ridge, Statistics};
+use loranpac::internals::{Basis, ExplicitModel, Gram, Statistics};
+use loranpac::{Config, Features, Filter, Label, Learner, Ridge};
 
 fn main() {
     let width = option("--width", 20_000);
@@ -59,7 +60,7 @@ fn main() {
     show("  grow S (f64)", r * r * m, best(3, || gram.grow(known.as_ref(), none.as_ref())));
     let mut first_task = Statistics::<f32>::new(width, 20.0);
     let labels: Vec<usize> = (0..task).map(|i| i % classes).collect();
-    let alone = best(1, || first_task.absorb(h.clone().as_mut(), &labels));
+    let alone = best(1, || drop(first_task.absorb(h.clone().as_mut(), &labels)));
     show("  factorise m columns (no basis yet)", 4.0 * e * m * m, alone);
     drop((first_task, gram));
 
@@ -69,7 +70,7 @@ fn main() {
     let names: Vec<Label> = (0..rank + 4 * task).map(|i| Label::from((i % classes) as i64)).collect();
     for (name, filter) in [("soft", Filter::Soft(Ridge::GeometricMean)), ("hard", Filter::default())] {
         let config = Config { filter, ..Config::default() };
-        let mut model = LoRanPac::new(lift.clone(), config).expect("the default configuration is valid");
+        let mut model = ExplicitModel::new(lift.clone(), config).expect("the default configuration is valid");
         let rows =
             |first: usize, n: usize| Features::new(&data[first * dim..(first + n) * dim], dim).expect("whole rows");
         model.learn(rows(0, rank), &names[..rank]).expect("valid samples");
@@ -85,7 +86,7 @@ fn main() {
         }
         let r = (rank + if name == "soft" { 4 * task } else { 0 }) as f64;
         let clock = Instant::now();
-        model.prepare().expect("a spectrum");
+        model.classifier().expect("a spectrum");
         let forming = clock.elapsed().as_secs_f64();
         if name == "hard" {
             // What the certificate adds: a pass over the spectrum while the classifier is formed, and sums afterwards.
@@ -104,7 +105,7 @@ fn main() {
         show(&title, 2.0 * e * r * c + 2.0 * small, forming);
         if name == "soft" {
             let n = 1024.min(rank);
-            let seconds = best(3, || drop(black_box(model.scores(rows(0, n)).expect("scores"))));
+            let seconds = best(3, || drop(black_box(model.classifier().unwrap().scores(rows(0, n)).expect("scores"))));
             show("predict, 1024 samples", 2.0 * e * (d + c) * n as f64, seconds);
         }
     }
@@ -117,9 +118,9 @@ fn main() {
 fn doubling(width: usize, rank: usize, task: usize, dim: usize, data: &[f32], names: &[Label]) -> f64 {
     let model = |width: usize| {
         let lift = Random::new(Projection::from_seed(width, dim, 1, true), Activation::Relu);
-        LoRanPac::new(Arc::new(lift), Config::default()).expect("the default configuration is valid")
+        ExplicitModel::new(Arc::new(lift), Config::default()).expect("the default configuration is valid")
     };
-    let learn = |model: &mut LoRanPac, first: usize, n: usize| {
+    let learn = |model: &mut ExplicitModel, first: usize, n: usize| {
         let rows = Features::new(&data[first * dim..(first + n) * dim], dim).expect("whole rows");
         let clock = Instant::now();
         model.learn(rows, &names[first..first + n]).expect("valid samples");

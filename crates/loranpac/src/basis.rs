@@ -192,7 +192,7 @@ impl<T: Scalar> Basis<T> {
             let place = self.rank % BLOCK;
             if place == 0 {
                 // Zeroed lazily by the system: memory is used as columns are written.
-                self.blocks.push(Buffer::Owned(vec![T::from_f64(0.0); self.width * BLOCK]));
+                self.blocks.push(Buffer::from(vec![T::from_f64(0.0); self.width * BLOCK]));
             }
             let count = (BLOCK - place).min(columns.ncols() - done);
             let last = self.blocks.len() - 1;

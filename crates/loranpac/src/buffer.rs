@@ -10,10 +10,16 @@ pub type Source<T> = Arc<dyn AsRef<[T]> + Send + Sync>;
 /// A run of numbers that is read from where it lies, and copied when it is first changed.
 #[derive(Clone)]
 pub enum Buffer<T> {
-    /// Memory of our own.
-    Owned(Vec<T>),
+    /// Memory of our own, shared with copies until one of them changes.
+    Owned(Arc<Vec<T>>),
     /// A part of somebody else's.
     Shared(Source<T>, Range<usize>),
+}
+
+impl<T> From<Vec<T>> for Buffer<T> {
+    fn from(numbers: Vec<T>) -> Self {
+        Buffer::Owned(Arc::new(numbers))
+    }
 }
 
 impl<T: Clone> Buffer<T> {
@@ -26,11 +32,11 @@ impl<T: Clone> Buffer<T> {
     /// The numbers, to be changed: from now on they are our own.
     pub fn to_mut(&mut self) -> &mut Vec<T> {
         if let Buffer::Shared(..) = self {
-            *self = Buffer::Owned(self.to_vec());
+            *self = Buffer::from(self.to_vec());
         }
         match self {
-            Buffer::Owned(own) => own,
-            Buffer::Shared(..) => unreachable!("it has just been copied"),
+            Buffer::Owned(own) => Arc::make_mut(own),
+            Buffer::Shared(..) => unreachable!("copied above"),
         }
     }
 }

@@ -117,6 +117,18 @@ pub enum Error {
          anew without them"
     )]
     RoundedAway,
+    /// All samples would be taken back.
+    #[error("taking back {samples} samples would leave nothing; start a new model instead")]
+    NothingLeft {
+        /// Samples that were to be taken back.
+        samples: usize,
+    },
+    /// Two classes have the same label.
+    #[error("two classes have the label {label}")]
+    DuplicateLabel {
+        /// The label.
+        label: String,
+    },
     /// Models whose features differ cannot be merged.
     #[error("models with different lifts cannot be merged: {ours} and {theirs}; kind, width and seed must be the same")]
     DifferentLifts {
@@ -164,5 +176,10 @@ impl Error {
     /// A setting outside its range.
     pub fn setting(name: &'static str, value: impl ToString, reason: impl Into<String>) -> Self {
         Error::Setting { name, value: value.to_string(), reason: reason.into() }
+    }
+
+    /// Samples without features.
+    pub(crate) fn no_features() -> Self {
+        Error::setting("dim", 0, "samples need at least one feature")
     }
 }

@@ -335,10 +335,22 @@ impl Gram {
     /// `B <- B (S + ridge I)^-1` by a Cholesky factorisation.
     pub fn solve(&mut self, b: &mut Mat<f64>, ridge: f64) -> Result<(), Error> {
         self.factorise(ridge)?;
+        self.solve_factored(b);
+        Ok(())
+    }
+
+    /// A copy that holds the Cholesky factor of `S + ridge I`.
+    pub(crate) fn factored(&self, ridge: f64) -> Result<Gram, Error> {
+        let mut copy = self.clone();
+        copy.factorise(ridge)?;
+        Ok(copy)
+    }
+
+    /// `B <- B (S + ridge I)^-1` for the ridge of [`Gram::factored`].
+    pub(crate) fn solve_factored(&self, b: &mut Mat<f64>) {
         let l = self.view();
         solve_lower_triangular_in_place(l, b.as_mut().transpose_mut(), par());
         solve_upper_triangular_in_place(l.transpose(), b.as_mut().transpose_mut(), par());
-        Ok(())
     }
 
     /// `B <- B (S + ridge I)^-1`, going on where S + ridge I is not definite to rounding: by Cholesky, or else by LU, which

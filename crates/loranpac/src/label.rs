@@ -47,6 +47,17 @@ pub struct LabelTable {
 }
 
 impl LabelTable {
+    /// A table of these labels, which must differ.
+    pub fn from_labels(labels: &[Label]) -> Result<Self, Error> {
+        let mut table = LabelTable::default();
+        for (index, label) in labels.iter().enumerate() {
+            if table.get_or_insert(label) != index {
+                return Err(Error::DuplicateLabel { label: label.to_string() });
+            }
+        }
+        Ok(table)
+    }
+
     /// The index of a label, if it is known.
     pub fn get(&self, label: &Label) -> Option<usize> {
         self.index.get(label).copied()

@@ -5,16 +5,15 @@
 //! classifier is kept up to date task after task, without stored samples.
 //!
 //! ```
-//! use std::sync::Arc;
-//! use loranpac::{Config, Features, Label, Learner, LoRanPac, lift};
+//! use loranpac::{Features, Label, Learner, Model};
 //!
-//! let lift = Arc::new(lift::Random::new(lift::Projection::from_seed(500, 2, 0, true), lift::Activation::Relu));
-//! let mut model = LoRanPac::new(lift, Config::default())?;
+//! let mut model = Model::builder(2).width(500).build()?;
 //! // Classes arrive one after the other, under any labels.
 //! model.learn(Features::new(&[1.0, 0.1, 0.9, -0.1], 2)?, &[Label::from("east"), Label::from("east")])?;
 //! model.learn(Features::new(&[0.1, 1.0, -0.1, 1.1], 2)?, &[Label::from("north"), Label::from("north")])?;
-//! let winners = model.predict(Features::new(&[0.0, 0.7], 2)?)?;
-//! assert_eq!(model.classes().labels()[winners[0]], Label::from("north"));
+//! // A classifier is a value: it answers from any thread while the model learns on.
+//! let classifier = model.classifier()?;
+//! assert_eq!(classifier.predict(Features::new(&[0.0, 0.7], 2)?)?, [Label::from("north")]);
 //! # Ok::<(), loranpac::Error>(())
 //! ```
 //!
@@ -25,6 +24,9 @@ mod band;
 mod basis;
 mod buffer;
 mod certificate;
+mod classifier;
+mod config;
+mod delta;
 mod error;
 mod features;
 pub mod filter;
@@ -34,25 +36,39 @@ pub mod learner;
 pub mod lift;
 mod linalg;
 pub mod memory;
+mod method;
 mod orthonormalise;
+pub mod plan;
 pub mod registry;
 mod scalar;
+mod scores;
 mod shifted;
+mod spectrum;
 mod statistics;
 mod tridiagonal;
 mod truncation;
+mod width;
 
-pub use basis::{Basis, Split};
-pub use buffer::{Buffer, Source};
 pub use certificate::{Assumptions, Bounds, Certificate, Gaussian, Verdict};
+pub use classifier::{CHUNK, Classifier, UNCALIBRATED, Weights, softmax};
+pub use config::{Config, Schedule};
 pub use error::Error;
 pub use features::Features;
 pub use filter::{Filter, Ridge};
-pub use gram::{Eigen, Gram};
 pub use label::{Label, LabelTable};
-pub use learner::{
-    Config, Editable, Form, Gone, Infinite, Kept, Learner, LoRanPac, Schedule, Scores, SimpleCil, StreamSizes, Summary,
-};
-pub use scalar::Scalar;
-pub use statistics::{Changes, Cut, DEFAULT_DROP, Factor, Losses, State, Statistics, Step};
+pub use learner::{Builder, Edited, Learner, Model, StreamSizes, Summary};
+pub use lift::FeatureSpace;
+pub use scores::Scores;
 pub use truncation::Truncation;
+pub use width::Width;
+
+/// The parts that models are made of: for those who store models, extend the engine, or study it.
+pub mod internals {
+    pub use crate::basis::{Basis, Split};
+    pub use crate::buffer::{Buffer, Source};
+    pub use crate::delta::Delta;
+    pub use crate::gram::{Eigen, Gram};
+    pub use crate::learner::{Evicted, ExplicitModel, KernelModel, KernelState};
+    pub use crate::scalar::Scalar;
+    pub use crate::statistics::{Cut, DEFAULT_DROP, Factor, Losses, State, Statistics, Step};
+}

@@ -8,14 +8,16 @@ use std::sync::Arc;
 use common::{DIM, Task, accuracy, learn, samples};
 use loranpac::lift::{self, FeatureMap, LIFTS, LiftSpec};
 use loranpac::registry::{METHODS, Method, MethodOptions, Promise};
-use loranpac::{Error, Features, Label, Learner, Scores, StreamSizes};
+use loranpac::{Error, FeatureSpace, Features, Label, Learner, Scores, StreamSizes, Width};
 
 const WIDTH: usize = 150;
 
-/// A method with a lift: those that can do without lifted features are tested with and without.
+const FINITE: Width = Width::Finite(WIDTH);
+
+/// A method with a width: those that have an infinite one are tested with both.
 struct Subject {
     method: &'static Method,
-    lift: &'static str,
+    width: Width,
 }
 
 impl std::ops::Deref for Subject {
@@ -27,13 +29,13 @@ impl std::ops::Deref for Subject {
 }
 
 fn subjects() -> impl Iterator<Item = Subject> {
-    let lifts = |method: &Method| if method.infinite { &["relu-random", "arc-cosine"][..] } else { &["relu-random"] };
-    METHODS.iter().flat_map(move |method| lifts(method).iter().map(move |lift| Subject { method, lift }))
+    let widths = |method: &Method| if method.infinite { &[FINITE, Width::Infinite][..] } else { &[FINITE] };
+    METHODS.iter().flat_map(move |method| widths(method).iter().map(move |width| Subject { method, width: *width }))
 }
 
-fn map(method: &Subject) -> Arc<dyn FeatureMap> {
+fn space(method: &Subject) -> FeatureSpace {
     let spec = LiftSpec { seed: 3, ..LiftSpec::new(DIM, WIDTH) };
-    lift::build(method.input.lift(method.lift), spec).unwrap()
+    FeatureSpace::build(method.input.lift("relu-random"), method.width, spec).unwrap()
 }
 
 fn build(method: &Subject) -> Box<dyn Learner> {
@@ -43,11 +45,11 @@ fn build(method: &Subject) -> Box<dyn Learner> {
 
 fn build_with(method: &Subject, settings: &[(&str, &str)]) -> Box<dyn Learner> {
     let settings = settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-    method.build(&MethodOptions { seed: 11, settings, ..MethodOptions::new(map(method)) }).unwrap()
+    method.build(&MethodOptions { seed: 11, settings, ..MethodOptions::new(space(method)) }).unwrap()
 }
 
 fn scores(model: &mut dyn Learner, x: &[f32]) -> Scores {
-    model.scores(Features::new(x, DIM).unwrap()).unwrap()
+    model.classifier().unwrap().scores(Features::new(x, DIM).unwrap()).unwrap()
 }
 
 /// The largest difference of scores, relative to the largest score.
@@ -120,8 +122,8 @@ fn predicting_is_pure() {
         let (a, b) = (samples(2, &[1, 2], 6).0, samples(3, &[3], 400).0);
         let before = scores(&mut *model, &a);
         scores(&mut *model, &b);
-        model.prepare().unwrap();
-        model.novelty(Features::new(&b, DIM).unwrap()).unwrap();
+        model.classifier().unwrap();
+        model.classifier().unwrap().novelty(Features::new(&b, DIM).unwrap()).unwrap();
         assert_eq!(before, scores(&mut *model, &a), "{}", method.name);
         // One sample at a time is the same as together, up to the order of sums.
         let one = scores(&mut *model, &a[..DIM]);
@@ -256,7 +258,7 @@ fn check_refused(x: &[f32], dim: usize, labels: usize, expected: impl Fn(&Error)
         assert_eq!((model.classes().len(), model.summary().samples), (2, 20), "{}", method.name);
         assert_eq!(scores(&mut *model, &test), before, "{}", method.name);
         if labels == x.len() / dim && labels > 0 {
-            let error = model.scores(Features::new(x, dim).unwrap()).unwrap_err();
+            let error = model.classifier().unwrap().scores(Features::new(x, dim).unwrap()).unwrap_err();
             assert!(expected(&error), "{}: {error}", method.name);
         }
     });
@@ -292,7 +294,7 @@ fn an_empty_task_is_refused() {
 fn predicting_before_learning_is_refused() {
     for_every_method(|method| {
         let x = [0.0; DIM];
-        let answer = build(method).predict(Features::new(&x, DIM).unwrap());
+        let answer = build(method).classifier().and_then(|classifier| classifier.predict(Features::new(&x, DIM).unwrap()));
         assert_eq!(answer, Err(Error::NothingLearned), "{}", method.name);
     });
 }
@@ -302,7 +304,7 @@ fn settings_that_are_not_theirs_are_refused_with_those_that_are() {
     for_every_method(|method| {
         let with = |name: &str, value: &str| {
             let settings = vec![(name.to_owned(), value.to_owned())];
-            method.build(&MethodOptions { settings, ..MethodOptions::new(map(method)) }).err()
+            method.build(&MethodOptions { settings, ..MethodOptions::new(space(method)) }).err()
         };
         let message = with("rdge", "1").expect("refused").to_string();
         assert!(message.contains("rdge") && message.contains(method.name), "{message}");
@@ -350,13 +352,8 @@ fn estimates_of_memory_grow_with_the_stream_and_never_overflow() {
     });
 }
 
-/// Lifts whose features can be written down.
-fn finite() -> impl Iterator<Item = &'static lift::LiftEntry> {
-    LIFTS.iter().filter(|entry| entry.projection != lift::Rows::Infinite)
-}
-
 fn lifts(dim: usize, width: usize, keep: bool) -> Vec<Arc<dyn FeatureMap>> {
-    finite().map(|e| lift::build(e.name, LiftSpec { keep, seed: 5, ..LiftSpec::new(dim, width) }).unwrap()).collect()
+    LIFTS.iter().map(|e| lift::build(e.name, LiftSpec { keep, seed: 5, ..LiftSpec::new(dim, width) }).unwrap()).collect()
 }
 
 fn lifted(map: &dyn FeatureMap, x: &[f32], dim: usize) -> faer::Mat<f32> {
@@ -368,7 +365,7 @@ fn lifted(map: &dyn FeatureMap, x: &[f32], dim: usize) -> faer::Mat<f32> {
 
 #[test]
 fn lifts_keep_their_word_on_names_sizes_and_memory() {
-    for (entry, map) in finite().zip(lifts(DIM, 1237, true)) {
+    for (entry, map) in LIFTS.iter().zip(lifts(DIM, 1237, true)) {
         assert_eq!(map.name(), entry.name);
         let expected = if entry.projection == lift::Rows::None { DIM } else { 1237 };
         assert_eq!((map.dim(), map.width()), (DIM, expected), "{}", entry.name);

@@ -7,14 +7,15 @@ use std::sync::Arc;
 use common::{DIM, Random, accuracy, learn, samples};
 use loranpac::lift::{self, FeatureMap, LiftSpec};
 use loranpac::registry::{self, MethodOptions};
-use loranpac::{Config, Editable, Features, Filter, Label, Learner, LoRanPac, Ridge, Schedule, Truncation};
+use loranpac::internals::{ExplicitModel};
+use loranpac::{Config, Features, Filter, Label, Learner, Ridge, Schedule, Truncation, Model};
 
 fn map(name: &str, width: usize) -> Arc<dyn FeatureMap> {
     lift::build(name, LiftSpec { seed: 3, ..LiftSpec::new(DIM, width) }).unwrap()
 }
 
-fn model(config: Config) -> LoRanPac {
-    LoRanPac::new(map("relu-random", 300), config).unwrap()
+fn model(config: Config) -> ExplicitModel {
+    ExplicitModel::new(map("relu-random", 300), config).unwrap()
 }
 
 fn soft() -> Config {
@@ -45,8 +46,8 @@ fn a_class_in_two_tasks_is_the_same_as_in_one() {
     learn(&mut apart, &(all.0[..half * DIM].to_vec(), all.1[..half].to_vec()));
     learn(&mut apart, &(all.0[half * DIM..].to_vec(), all.1[half..].to_vec()));
     let test = samples(6, &[1, 2, 3], 10).0;
-    let a = together.scores(Features::new(&test, DIM).unwrap()).unwrap();
-    let b = apart.scores(Features::new(&test, DIM).unwrap()).unwrap();
+    let a = together.classifier().unwrap().scores(Features::new(&test, DIM).unwrap()).unwrap();
+    let b = apart.classifier().unwrap().scores(Features::new(&test, DIM).unwrap()).unwrap();
     let difference = a.rows().flatten().zip(b.rows().flatten()).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
     assert!(difference < 1e-4, "{difference}");
 }
@@ -57,7 +58,7 @@ fn chunks_change_nothing_beyond_rounding_and_repeats_nothing_at_all() {
     let scores = |chunk: usize, config: Config| {
         let mut model = model(Config { chunk, ..config });
         learn(&mut model, &train);
-        model.scores(Features::new(&test, DIM).unwrap()).unwrap()
+        model.classifier().unwrap().scores(Features::new(&test, DIM).unwrap()).unwrap()
     };
     for config in [Config::default(), soft()] {
         let reference = scores(1000, config);
@@ -79,7 +80,7 @@ fn a_capped_basis_stays_within_its_slack_and_keeps_learning() {
         learn(&mut model, &samples(100 + t, &[1, 2, 3], 5));
         assert!(model.statistics().basis().rank() <= 40 + 16);
     }
-    model.prepare().unwrap();
+    model.classifier().unwrap();
     let summary = model.summary();
     let certificate = summary.certificate.unwrap();
     assert!(certificate.cuts > 0 && certificate.lost > 0.0);
@@ -90,7 +91,7 @@ fn a_capped_basis_stays_within_its_slack_and_keeps_learning() {
 #[test]
 fn novelty_is_low_for_known_samples_and_high_for_foreign_ones() {
     for config in [Config::default(), soft()] {
-        let mut model = LoRanPac::new(map("identity", 0), config).unwrap();
+        let mut model = ExplicitModel::new(map("identity", 0), config).unwrap();
         // Samples in the plane of the first two axes.
         let plane = |seed| {
             let mut random = Random(seed);
@@ -102,8 +103,8 @@ fn novelty_is_low_for_known_samples_and_high_for_foreign_ones() {
                 .collect::<Vec<f32>>()
         };
         learn(&mut model, &(plane(1), vec![Label::from(0); 20]));
-        let known = model.novelty(Features::new(&plane(2), DIM).unwrap()).unwrap().unwrap();
-        let foreign = model.novelty(Features::new(&[0., 0., 1., 0., 0., 0., 0., 0.], DIM).unwrap()).unwrap().unwrap();
+        let known = model.classifier().unwrap().novelty(Features::new(&plane(2), DIM).unwrap()).unwrap().unwrap();
+        let foreign = model.classifier().unwrap().novelty(Features::new(&[0., 0., 1., 0., 0., 0., 0., 0.], DIM).unwrap()).unwrap().unwrap();
         assert!(foreign[0] > 0.999, "{foreign:?}");
         assert!(
             known.iter().all(|n| *n < if matches!(config.filter, Filter::Soft(_)) { 0.7 } else { 1e-4 }),
@@ -119,7 +120,7 @@ fn options(lift: &str, width: usize) -> MethodOptions {
 #[test]
 fn impossible_settings_are_refused_with_their_name() {
     let check = |config: Config, name: &str| {
-        let error = LoRanPac::new(map("relu", 0), config).err().expect("refused").to_string();
+        let error = ExplicitModel::new(map("relu", 0), config).err().expect("refused").to_string();
         assert!(error.contains(name), "{error}");
     };
     let hard = |truncation| Filter::Hard { truncation, ridge: 0.0 };
@@ -141,10 +142,10 @@ fn impossible_settings_are_refused_with_their_name() {
 #[test]
 fn every_lift_learns() {
     for entry in lift::LIFTS {
-        let mut model = <dyn Editable>::new(map(entry.name, 200), soft()).unwrap();
+        let mut model = Model::new(map(entry.name, 200).into(), soft()).unwrap();
         assert_eq!(map(entry.name, 200).name(), entry.name);
-        learn(&mut *model, &samples(1, &[1, 2, 3], 20));
-        let accuracy = accuracy(&mut *model, &samples(2, &[1, 2, 3], 20));
+        learn(&mut model, &samples(1, &[1, 2, 3], 20));
+        let accuracy = accuracy(&mut model, &samples(2, &[1, 2, 3], 20));
         assert!(accuracy > 0.9, "{}: {accuracy}", entry.name);
     }
 }
@@ -154,11 +155,11 @@ fn min_norm_interpolates_and_loranpac_does_not_have_to() {
     let data = samples(3, &[1, 2, 3], 20);
     let mut exact = registry::find("min-norm").unwrap().build(&options("relu-random", 300)).unwrap();
     learn(&mut *exact, &data);
-    exact.prepare().unwrap();
+    exact.classifier().unwrap();
     assert!(exact.summary().train_mse.unwrap() < 1e-6);
     let mut truncated = registry::find("loranpac").unwrap().build(&options("relu-random", 300)).unwrap();
     learn(&mut *truncated, &data);
-    truncated.prepare().unwrap();
+    truncated.classifier().unwrap();
     let summary = truncated.summary();
     assert_eq!(summary.kept_rank, Some(45));
     assert!(summary.train_mse.unwrap() > 1e-6 && summary.train_mse.unwrap() < 0.2);
@@ -177,7 +178,7 @@ fn algorithm_4_with_a_cap_and_its_certificate() {
         ..Config::default()
     };
     let lift = map("relu-random", 60);
-    let mut model = LoRanPac::new(lift.clone(), config).unwrap();
+    let mut model = ExplicitModel::new(lift.clone(), config).unwrap();
     let (mut u, mut sigma) = (faer::Mat::<f64>::zeros(60, 0), Vec::<f64>::new());
     let (mut seen, mut cuts) = (0, Vec::<f64>::new());
     for (t, &size) in sizes.iter().enumerate() {
@@ -194,7 +195,7 @@ fn algorithm_4_with_a_cap_and_its_certificate() {
         cuts.push(values.get(k).map_or(0.0, |s| s * s));
         (u, sigma) = (full.subcols(0, k).to_owned(), values[..k].to_vec());
 
-        model.prepare().unwrap();
+        model.classifier().unwrap();
         let certificate = model.summary().certificate.unwrap();
         let past = &cuts[..t];
         let close = |a: f64, b: f64| (a - b).abs() <= 1e-4 * b.abs() + 1e-9;

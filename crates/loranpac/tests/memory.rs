@@ -41,7 +41,7 @@ fn measure(method: &Method, max_rank: usize) -> [f64; 4] {
         model.learn(Features::new(&x[rows.start * DIM..rows.end * DIM], DIM).unwrap(), &labels[rows]).unwrap();
         first += size;
     }
-    model.predict(Features::new(&x[..50 * DIM], DIM).unwrap()).unwrap();
+    model.classifier().unwrap().predict(Features::new(&x[..50 * DIM], DIM).unwrap()).unwrap();
     let held = ALLOCATOR.current_usage() - before;
     [held, model.state_bytes(), ALLOCATOR.peak_usage() - before, estimate].map(|bytes| bytes as f64)
 }

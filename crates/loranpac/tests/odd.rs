@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use common::{DIM, Random};
 use loranpac::lift::{self, ArcCosine, FeatureMap, LiftSpec};
-use loranpac::{Config, Editable, Error, Features, Filter, Form, Infinite, Label, LoRanPac, Ridge};
+use loranpac::registry::{self, MethodOptions};
+use loranpac::internals::Losses;
+use loranpac::{Config, Error, FeatureSpace, Features, Filter, Label, Learner, Model, Ridge, Width};
 
 fn map(name: &str, width: usize, seed: u64) -> Arc<dyn FeatureMap> {
     lift::build(name, LiftSpec { seed, ..LiftSpec::new(DIM, width) }).unwrap()
@@ -26,18 +28,18 @@ fn labels(count: usize) -> Vec<Label> {
     (0..count).map(|i| Label::from((i % 3) as i64)).collect()
 }
 
-fn learn(model: &mut dyn Editable, x: &[f32]) {
+fn learn(model: &mut Model, x: &[f32]) {
     model.learn(Features::new(x, DIM).unwrap(), &labels(x.len() / DIM)).unwrap();
 }
 
-fn model(lift: Arc<dyn FeatureMap>) -> Box<dyn Editable> {
-    <dyn Editable>::new(lift, soft()).unwrap()
+fn model<S: Into<FeatureSpace>>(space: S) -> Model {
+    Model::new(space.into(), soft()).unwrap()
 }
 
-fn losses(model: &mut dyn Editable) -> loranpac::Losses {
-    match model.form() {
-        Form::Explicit(model) => model.statistics().losses(),
-        Form::Infinite(_) => panic!("an explicit model is expected"),
+fn losses(model: &mut Model) -> Losses {
+    match model {
+        Model::Explicit(model) => model.statistics().losses(),
+        Model::Kernel(_) => panic!("an explicit model is expected"),
     }
 }
 
@@ -49,14 +51,14 @@ fn samples_without_a_direction_of_their_own_leave_every_number_finite() {
     for (lift, width) in [("relu-random", 60), ("identity", DIM), ("relu", DIM)] {
         for odd in [&zero, &tiny, &one_hot] {
             let mut model = model(map(lift, width, 0));
-            learn(&mut *model, &rows(1, 5));
-            learn(&mut *model, &one_hot[..DIM]);
+            learn(&mut model, &rows(1, 5));
+            learn(&mut model, &one_hot[..DIM]);
             // Twice: the second time, nothing at all is new.
-            learn(&mut *model, odd);
-            learn(&mut *model, odd);
-            let found = losses(&mut *model);
+            learn(&mut model, odd);
+            learn(&mut model, odd);
+            let found = losses(&mut model);
             assert!(found.dropped.is_finite() && found.dropped < 1e-3, "{lift}: {found:?}");
-            model.prepare().unwrap();
+            model.classifier().unwrap();
             assert!(model.summary().train_mse.unwrap().is_finite());
         }
     }
@@ -66,47 +68,52 @@ fn samples_without_a_direction_of_their_own_leave_every_number_finite() {
 fn merging_models_with_the_same_samples_leaves_every_number_finite() {
     for count in [1, 2, 7, 40] {
         let [mut a, mut b, mut both] = [(); 3].map(|()| model(map("relu-random", 24, 0)));
-        learn(&mut *a, &rows(1, count));
-        learn(&mut *b, &rows(1, count));
-        let parts: [&mut dyn Editable; 2] = [&mut *a, &mut *b];
-        both.merge(parts).unwrap();
-        let found = losses(&mut *both);
+        learn(&mut a, &rows(1, count));
+        learn(&mut b, &rows(1, count));
+        both.merge([&mut a, &mut b]).unwrap();
+        let found = losses(&mut both);
         assert!(found.dropped.is_finite(), "{count} samples: {found:?}");
     }
 }
 
 #[test]
-fn an_infinite_model_takes_no_other_lift() {
-    let refused = Infinite::new(map("fourier", 40, 0), soft()).map(|_| ());
-    assert!(matches!(refused, Err(Error::Setting { name: "lift", .. })), "{refused:?}");
+fn lifts_without_a_known_limit_have_no_infinite_width() {
+    for entry in lift::LIFTS {
+        let space = FeatureSpace::build(entry.name, Width::Infinite, LiftSpec::new(DIM, 0));
+        match entry.limit {
+            Some(_) => assert!(matches!(space, Ok(FeatureSpace::Kernel(_))), "{}", entry.name),
+            None => assert!(matches!(space, Err(Error::Setting { name: "width", .. })), "{}", entry.name),
+        }
+    }
 }
 
 #[test]
-fn an_explicit_model_takes_no_infinite_lift() {
-    let refused = LoRanPac::new(Arc::new(ArcCosine::new(DIM)), soft()).map(|_| ());
-    assert!(matches!(refused, Err(Error::Setting { name: "width", .. })), "{refused:?}");
+fn methods_that_compute_features_take_no_infinite_width() {
+    for method in registry::METHODS.iter().filter(|method| !method.infinite) {
+        let refused = method.build(&MethodOptions::new(ArcCosine::new(DIM))).map(|_| ());
+        assert!(matches!(refused, Err(Error::Setting { name: "width", .. })), "{}: {refused:?}", method.name);
+    }
 }
 
 #[test]
 fn models_with_different_lifts_are_not_merged_and_nothing_changes() {
     let maps = || {
         [
-            map("relu-random", 40, 0),
-            map("relu-random", 40, 1),
-            map("relu-random", 48, 0),
-            map("random", 40, 0),
-            map("fourier", 40, 0),
-            map("identity", DIM, 0),
-            Arc::new(ArcCosine::new(DIM)),
+            FeatureSpace::from(map("relu-random", 40, 0)),
+            FeatureSpace::from(map("relu-random", 40, 1)),
+            FeatureSpace::from(map("relu-random", 48, 0)),
+            FeatureSpace::from(map("random", 40, 0)),
+            FeatureSpace::from(map("fourier", 40, 0)),
+            FeatureSpace::from(map("identity", DIM, 0)),
+            ArcCosine::new(DIM).into(),
         ]
     };
     for (i, ours) in maps().into_iter().enumerate() {
         for (j, theirs) in maps().into_iter().enumerate() {
-            let [mut a, mut b] = [ours.clone(), theirs].map(model);
-            learn(&mut *a, &rows(1, 6));
-            learn(&mut *b, &rows(2, 6));
-            let other: &mut dyn Editable = &mut *b;
-            let outcome = a.merge([other]);
+            let [mut a, mut b] = [ours.clone(), theirs].map(model::<FeatureSpace>);
+            learn(&mut a, &rows(1, 6));
+            learn(&mut b, &rows(2, 6));
+            let outcome = a.merge([&mut b]);
             assert_eq!(outcome.is_ok(), i == j, "{i} {j}: {outcome:?}");
             assert_eq!(a.summary().samples, if i == j { 12 } else { 6 });
             if i != j {
@@ -121,15 +128,15 @@ fn independent_samples_are_checked_before_they_are_taken_back_or_relabelled() {
     let x = rows(1, 20);
     let some = Features::new(&x[..4 * DIM], DIM).unwrap();
     let mut model = model(map("relu-random", 200, 0));
-    learn(&mut *model, &x);
+    learn(&mut model, &x);
     let wrong = vec![Label::from(2); 4];
     assert!(matches!(model.relabel(some, &wrong, &wrong), Err(Error::NeverLearned { row: 0 })));
     assert!(matches!(model.unlearn(some, &wrong), Err(Error::NeverLearned { row: 0 })));
     let moved = vec![Label::from("moved"); 4];
-    assert_eq!(model.relabel(some, &labels(4), &moved).unwrap(), 0);
+    assert_eq!(model.relabel(some, &labels(4), &moved).unwrap().unchecked, 0);
     assert!(matches!(model.relabel(some, &labels(4), &moved), Err(Error::NeverLearned { row: 0 })));
-    assert_eq!(model.unlearn(some, &moved).unwrap(), 0);
-    model.prepare().unwrap();
+    assert_eq!(model.unlearn(some, &moved).unwrap().unchecked, 0);
+    model.classifier().unwrap();
     let verdict = model.summary().verdict().unwrap();
     assert!(verdict.line.contains("exact"), "{}", verdict.line);
 }
@@ -139,18 +146,18 @@ fn samples_that_would_round_the_others_away_are_not_taken_back() {
     let mut model = model(map("relu-random", 16, 0));
     let small: Vec<f32> = rows(1, 20).iter().map(|v| 5e-4 * v).collect();
     let large = rows(2, 12);
-    learn(&mut *model, &small);
-    learn(&mut *model, &large);
-    let before = losses(&mut *model);
+    learn(&mut model, &small);
+    learn(&mut model, &large);
+    let before = losses(&mut model);
     let refused = model.unlearn(Features::new(&large, DIM).unwrap(), &labels(12));
-    assert_eq!(refused, Err(Error::RoundedAway));
-    assert_eq!((losses(&mut *model), model.summary().samples), (before, 32));
+    assert_eq!(refused.err(), Some(Error::RoundedAway));
+    assert_eq!((losses(&mut model), model.summary().samples), (before, 32));
 }
 
 #[test]
 fn samples_with_more_energy_than_was_learned_are_refused() {
     let mut model = model(map("relu-random", 10, 0));
-    learn(&mut *model, &rows(1, 60));
+    learn(&mut model, &rows(1, 60));
     let large: Vec<f32> = rows(2, 2).iter().map(|v| 100.0 * v).collect();
     let large = Features::new(&large, DIM).unwrap();
     assert!(matches!(model.unlearn(large, &labels(2)), Err(Error::NeverLearned { row: 0 })));
@@ -164,10 +171,10 @@ fn samples_that_cannot_be_checked_end_exactness_unless_the_caller_has_a_record()
     let strangers = rows(2, 4);
     for (vouched, exact) in [(0, false), (4, true)] {
         let mut model = model(map("relu-random", 10, 0));
-        learn(&mut *model, &x);
-        assert_eq!(model.unlearn(Features::new(&strangers, DIM).unwrap(), &labels(4)).unwrap(), 4);
+        learn(&mut model, &x);
+        assert_eq!(model.unlearn(Features::new(&strangers, DIM).unwrap(), &labels(4)).unwrap().unchecked, 4);
         model.vouch(vouched);
-        model.prepare().unwrap();
+        model.classifier().unwrap();
         let verdict = model.summary().verdict().unwrap();
         assert_eq!(verdict.line.contains("exact"), exact, "{}", verdict.line);
         assert_eq!(model.summary().certificate.unwrap().assumed, 4 - vouched);

@@ -5,7 +5,8 @@ mod common;
 use common::*;
 use faer::Mat;
 use loranpac::filter::{Solution, solve};
-use loranpac::{Filter, Ridge, Scalar, Statistics, Truncation};
+use loranpac::internals::{Scalar, Statistics};
+use loranpac::{Filter, Ridge, Truncation};
 
 const WIDTH: usize = 220;
 const CLASSES: usize = 7;
@@ -78,7 +79,7 @@ fn algorithm_4_continual_solver() {
 fn algorithm_5_label_feature_covariance() {
     let tasks = stream(5, WIDTH, &[20, 3, 40], CLASSES);
     let mut stats = Statistics::<f32>::new(WIDTH, 20.0);
-    tasks.iter().for_each(|(h, y)| absorb(&mut stats, h, y));
+    tasks.iter().for_each(|(h, y)| drop(absorb(&mut stats, h, y)));
     let (h, y) = concat(&tasks);
     let exact = one_hot(&y, CLASSES) * h.transpose();
     let ours = Mat::from_fn(stats.counts().len(), WIDTH, |i, j| stats.label_sum(i)[j] as f64);
@@ -123,7 +124,7 @@ fn late_schedule_equals_the_offline_closed_form() {
     fn check<T: Scalar>(sizes: &[usize], zeta: f64, tolerance: f64) {
         let tasks = stream(7, WIDTH, sizes, CLASSES);
         let mut stats = Statistics::<T>::new(WIDTH, 20.0);
-        tasks.iter().for_each(|(h, y)| absorb(&mut stats, h, y));
+        tasks.iter().for_each(|(h, y)| drop(absorb(&mut stats, h, y)));
         let (h, y) = concat(&tasks);
         let k = kept(zeta, h.ncols());
         let svd = h.thin_svd().unwrap();
@@ -148,7 +149,7 @@ fn late_schedule_equals_the_offline_closed_form() {
 fn both_filters_equal_their_formulas() {
     let tasks = stream(8, WIDTH, &[30, 30, 30], CLASSES);
     let mut stats = Statistics::<f64>::new(WIDTH, 20.0);
-    tasks.iter().for_each(|(h, y)| absorb(&mut stats, h, y));
+    tasks.iter().for_each(|(h, y)| drop(absorb(&mut stats, h, y)));
     let (h, y) = concat(&tasks);
     let j = one_hot(&y, CLASSES) * h.transpose();
     let (u, sigma) = truncated_svd(&h, 60);
@@ -188,7 +189,7 @@ fn training_mse_without_data() {
     ];
     for filter in filters {
         let mut stats = Statistics::<f64>::new(WIDTH, 20.0);
-        tasks.iter().for_each(|(h, y)| absorb(&mut stats, h, y));
+        tasks.iter().for_each(|(h, y)| drop(absorb(&mut stats, h, y)));
         let facts = solve(&mut stats, filter, MAX_RANK).unwrap().facts;
         let measured = (weights(&mut stats, filter) * &h - &target).squared_norm_l2() / y.len() as f64;
         assert!((facts.train_mse - measured).abs() < 1e-9, "{filter:?}: {} and {measured}", facts.train_mse);

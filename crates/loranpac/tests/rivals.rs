@@ -7,7 +7,8 @@ use faer::{Mat, MatRef};
 use loranpac::learner::{IncrementalSvd, Lda, Ogd, RanPac, Rls, lda::Shrinkage, ogd, validation_errors};
 use loranpac::lift::{self, FeatureMap, Identity, LiftSpec};
 use loranpac::registry::{self, MethodOptions};
-use loranpac::{Features, Label, Learner, Scalar, Truncation};
+use loranpac::internals::{Scalar};
+use loranpac::{Features, Label, Learner, Truncation};
 use serde_json::Value;
 
 fn golden() -> Value {
@@ -65,7 +66,7 @@ fn wide<T: Scalar>(a: MatRef<'_, T>) -> Mat<f64> {
 /// Scores of the unit vectors, which are the weights of a linear model without constants, c x d.
 fn weights_by_scores(model: &mut dyn Learner, dim: usize) -> Mat<f64> {
     let units: Vec<f32> = (0..dim * dim).map(|i| if i / dim == i % dim { 1.0 } else { 0.0 }).collect();
-    let scores = model.scores(Features::new(&units, dim).unwrap()).unwrap();
+    let scores = model.classifier().unwrap().scores(Features::new(&units, dim).unwrap()).unwrap();
     Mat::from_fn(scores.row(0).len(), dim, |class, i| scores.row(i)[class] as f64)
 }
 
@@ -202,8 +203,8 @@ fn or_fit_truncates_its_basis_and_still_fits_the_latest_sample() {
     for (x, dim, labels) in tasks(&golden, "wide") {
         model.learn(Features::new(&x, dim).unwrap(), &labels).unwrap();
         assert!(model.summary().basis_rank.unwrap() <= 5);
-        let last = model.predict(Features::new(&x[x.len() - dim..], dim).unwrap()).unwrap()[0];
-        assert_eq!(Some(&model.classes().labels()[last]), labels.last());
+        let last = model.classifier().unwrap().predict(Features::new(&x[x.len() - dim..], dim).unwrap()).unwrap();
+        assert_eq!(last.first(), labels.last());
     }
 }
 
@@ -236,7 +237,7 @@ fn test_samples(golden: &Value, name: &str) -> Vec<f32> {
 
 /// Scores as a matrix, one row per sample.
 fn scores(model: &mut dyn Learner, x: &[f32], dim: usize) -> Mat<f64> {
-    let scores = model.scores(Features::new(x, dim).unwrap()).unwrap();
+    let scores = model.classifier().unwrap().scores(Features::new(x, dim).unwrap()).unwrap();
     Mat::from_fn(x.len() / dim, scores.row(0).len(), |i, j| scores.row(i)[j] as f64)
 }
 

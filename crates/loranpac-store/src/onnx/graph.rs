@@ -69,21 +69,21 @@ pub(super) fn build(model: &Inference, encoding: Encoding, probabilities: bool) 
             graph.node("Concat", &["x", random], "lifted", &[("axis", Int(1))])
         }
         "fourier" => {
-            amplitude = (2.0 / lift.width as f64).sqrt() as f32;
+            amplitude = (2.0 / lift.computed() as f64).sqrt() as f32;
             let unit = graph.unit("x");
             let z = graph.project(unit, (2.0 * lift.gamma).sqrt() as f32);
-            graph.cosines_and_sines(z, lift.width)
+            graph.cosines_and_sines(z, lift.computed())
         }
         other => return Err(Error::Refused(format!("there is no ONNX export of the lift {other} yet"))),
     };
     let product = [("transB", Int(1)), ("alpha", Float(amplitude * encoding.unit()))];
     graph.node("Gemm", &[h, "weights"], "scores", &product);
     graph.node("ArgMax", &["scores"], "label_index", &[("axis", Int(1)), ("keepdims", Int(0))]);
-    let classes = model.labels.len();
+    let classes = model.labels().len();
     graph.outputs.push(value("scores", FLOAT, Some(classes)));
     graph.outputs.push(value("label_index", INT64, None));
     if probabilities {
-        graph.softmax(model.temperature, classes)?;
+        graph.softmax(model.classifier.temperature(), classes)?;
     }
     Ok(graph)
 }

@@ -66,7 +66,7 @@ pub struct Exported {
 /// Writes a model as an ONNX graph. P is made and written in strips; at no time is there half a file at its place.
 pub fn export(model: &Inference, path: &Path, options: &OnnxOptions) -> Result<Exported, Error> {
     model.check()?;
-    let encoding = Encoding::of_weights(&model.weights, &model.labels, options.precision)?;
+    let encoding = Encoding::of_weights(model.weights()?.columns(), model.labels(), options.precision)?;
     let graph = graph::build(model, encoding, options.probabilities)?.message(model.lift.dim);
     let tensors = tensor::tensors(model, encoding)?;
     let head = head(model, options.precision).map_err(|e| Error::write(path)(e.into()))?;
@@ -154,9 +154,9 @@ fn head(model: &Inference, precision: Precision) -> Result<Message, serde_json::
         ("format_version", VERSION.to_string()),
         ("loranpac_version", env!("CARGO_PKG_VERSION").to_owned()),
         ("lift", serde_json::to_string(&model.lift)?),
-        ("labels", serde_json::to_string(&model.labels)?),
+        ("labels", serde_json::to_string(model.labels())?),
     ];
-    if let Some(temperature) = model.temperature {
+    if let Some(temperature) = model.classifier.temperature() {
         texts.push(("temperature", serde_json::to_string(&temperature)?));
     }
     let doc = match precision {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use faer::Mat;
+use loranpac::Weights;
 use loranpac::lift::{self, Projection};
 
 use super::graph::{element_type, half_name};
@@ -27,20 +27,21 @@ pub(super) struct Tensor<'a> {
 enum Values<'a> {
     Projection(Projection),
     /// E x c by column, which is c x E by row.
-    Weights(&'a Mat<f32>),
+    Weights(Weights<'a>),
 }
 
 /// P, for lifts that have one, and W'.
 pub(super) fn tensors(model: &Inference, encoding: Encoding) -> Result<Vec<Tensor<'_>>, Error> {
     let lift = &model.lift;
-    let rows = lift::find(&lift.name)?.projection.count(lift.dim, lift.width);
+    let rows = lift::find(&lift.name)?.projection.count(lift.dim, lift.computed());
     let mut tensors = Vec::new();
     if rows > 0 {
         let values = Values::Projection(Projection::from_seed(rows, lift.dim, lift.seed, false));
         tensors.push(Tensor::new("projection", [rows, lift.dim], Encoding::plain(encoding.precision), values)?);
     }
-    let shape = [model.weights.ncols(), model.weights.nrows()];
-    tensors.push(Tensor::new("weights", shape, encoding, Values::Weights(&model.weights))?);
+    let weights = model.weights()?;
+    let shape = [weights.classes(), weights.width()];
+    tensors.push(Tensor::new("weights", shape, encoding, Values::Weights(weights))?);
     Ok(tensors)
 }
 
@@ -68,8 +69,8 @@ impl<'a> Tensor<'a> {
         let mut bytes = Vec::new();
         match &self.values {
             Values::Weights(weights) => {
-                for j in 0..weights.ncols() {
-                    self.encoding.encode(weights.col_as_slice(j), &mut bytes);
+                for column in weights.columns() {
+                    self.encoding.encode(column, &mut bytes);
                     out.write_all(&bytes)?;
                 }
             }

@@ -13,12 +13,13 @@ use faer::{Accum, Mat, MatRef};
 use rayon::prelude::*;
 
 use super::StreamSizes;
-use super::lifted::{CHUNK, compact};
+use super::lifted::compact;
 use super::shuffle::permutation;
+use crate::classifier::CHUNK;
 use crate::gram::Gram;
 use crate::linalg::{cast, gram_f64, par};
 use crate::memory;
-use crate::registry::Promise;
+use crate::method::Promise;
 
 /// The values of lambda that RanPAC tries.
 pub const GRID: [f64; 17] =

@@ -15,16 +15,17 @@ use faer::linalg::matmul::matmul;
 use faer::prelude::Reborrow;
 use faer::{Accum, Mat, MatRef};
 
-use super::lifted::{CHUNK, Lifted, add_by_class, bytes_of, grow_columns, indices};
-use super::loranpac::UNSTABLE;
-use super::{Learner, Scores, StreamSizes, Summary, check_task};
+use super::lifted::{Lifted, add_by_class, grow_columns, indices};
+use super::family::UNSTABLE;
+use super::{Learner, StreamSizes, Summary, check_task};
+use crate::classifier::{CHUNK, Classifier, bytes_of};
 use crate::error::Error;
 use crate::features::Features;
 use crate::label::{Label, LabelTable};
 use crate::lift::FeatureMap;
 use crate::linalg::{par, product};
 use crate::memory::{self, sum};
-use crate::registry::{Input, Method};
+use crate::method::{Input, Method};
 
 /// The learner.
 pub struct IncrementalSvd {
@@ -39,7 +40,7 @@ pub struct IncrementalSvd {
     classes: Vec<usize>,
     /// J' = (Y H')', E x c.
     sums: Mat<f32>,
-    classifier: Option<Mat<f32>>,
+    classifier: Option<Classifier>,
 }
 
 /// `H = U Sigma V'`, as far as it is kept.
@@ -128,36 +129,30 @@ impl Learner for IncrementalSvd {
         Ok(())
     }
 
-    fn prepare(&mut self) -> Result<(), Error> {
+    fn classifier(&mut self) -> Result<Classifier, Error> {
         if self.samples == 0 {
             return Err(Error::NothingLearned);
         }
-        if self.classifier.is_none() {
-            let Factors { u, sigma, v } = &self.factors;
-            // No smaller than noise, so that nothing overflows; noise is bad enough.
-            let inverse = |i: usize| sigma[i].max(1e-10 * sigma[0]).max(1e-15).recip();
-            // k x c: Sigma^-2 U' J', or Sigma^-1 (Y V)'.
-            let mut inner = if self.joint {
-                let mut sums = Mat::<f32>::zeros(sigma.len(), self.table.len());
-                add_by_class(&mut sums, v.transpose(), &self.classes);
-                sums
-            } else {
-                product(u.transpose(), self.sums.as_ref())
-            };
-            for (i, row) in inner.as_mut().row_iter_mut().enumerate() {
-                let scale = if self.joint { inverse(i) } else { inverse(i) * inverse(i) };
-                row.iter_mut().for_each(|v| *v *= scale);
-            }
-            self.classifier = Some(product(u.as_ref(), inner.as_ref()));
+        if let Some(classifier) = &self.classifier {
+            return Ok(classifier.clone());
         }
-        Ok(())
-    }
-
-    fn scores(&mut self, x: Features<'_>) -> Result<Scores, Error> {
-        x.validate(self.lifted.lift.dim())?;
-        self.prepare()?;
-        let weights = self.classifier.as_ref().ok_or(Error::NothingLearned)?;
-        Ok(self.lifted.scores(x, CHUNK, weights, &[]))
+        let Factors { u, sigma, v } = &self.factors;
+        // No smaller than noise, so that nothing overflows; noise is bad enough.
+        let inverse = |i: usize| sigma[i].max(1e-10 * sigma[0]).max(1e-15).recip();
+        // k x c: Sigma^-2 U' J', or Sigma^-1 (Y V)'.
+        let mut inner = if self.joint {
+            let mut sums = Mat::<f32>::zeros(sigma.len(), self.table.len());
+            add_by_class(&mut sums, v.transpose(), &self.classes);
+            sums
+        } else {
+            product(u.transpose(), self.sums.as_ref())
+        };
+        for (i, row) in inner.as_mut().row_iter_mut().enumerate() {
+            let scale = if self.joint { inverse(i) } else { inverse(i) * inverse(i) };
+            row.iter_mut().for_each(|v| *v *= scale);
+        }
+        let classifier = self.lifted.linear(&self.table, product(u.as_ref(), inner.as_ref()), Vec::new());
+        Ok(self.classifier.insert(classifier).clone())
     }
 
     fn classes(&self) -> &LabelTable {
@@ -176,7 +171,7 @@ impl Learner for IncrementalSvd {
     fn state_bytes(&self) -> usize {
         let Factors { u, sigma, v } = &self.factors;
         let rows = self.classes.capacity() * size_of::<usize>() + sigma.capacity() * size_of::<f32>();
-        let classifier = self.classifier.as_ref().map_or(0, bytes_of);
+        let classifier = self.classifier.as_ref().map_or(0, Classifier::bytes);
         bytes_of(u) + bytes_of(v) + bytes_of(&self.sums) + classifier + rows + self.lifted.bytes()
     }
 
@@ -206,7 +201,7 @@ pub(crate) const WITHOUT_REORTHOGONALISATION: Method = Method {
     settings: &[],
     exempt: UNSTABLE,
     infinite: false,
-    build: |options, _| Ok(Box::new(IncrementalSvd::new(options.lift.clone(), false, options.max_rank.max(1)))),
+    build: |options, _| Ok(Box::new(IncrementalSvd::new(options.map()?, false, options.max_rank.max(1)))),
 };
 
 /// The entry of Min-Norm with V.
@@ -214,6 +209,6 @@ pub(crate) const JOINT: Method = Method {
     name: "min-norm-joint",
     summary: "min-norm by a literal incremental SVD of U, Sigma and V together (V has a row for every sample)",
     exemplar_free: false,
-    build: |options, _| Ok(Box::new(IncrementalSvd::new(options.lift.clone(), true, options.max_rank.max(1)))),
+    build: |options, _| Ok(Box::new(IncrementalSvd::new(options.map()?, true, options.max_rank.max(1)))),
     ..WITHOUT_REORTHOGONALISATION
 };

@@ -15,8 +15,9 @@ use std::sync::Arc;
 use faer::prelude::Reborrow;
 use faer::{Mat, MatRef};
 
-use super::lifted::{CHUNK, Lifted, bytes_of, compact, grow_columns, indices};
-use super::{Learner, Scores, StreamSizes, Summary, check_task};
+use super::lifted::{Lifted, compact, grow_columns, indices};
+use super::{Learner, StreamSizes, Summary, check_task};
+use crate::classifier::{CHUNK, Classifier, bytes_of};
 use crate::error::Error;
 use crate::features::Features;
 use crate::gram::Gram;
@@ -24,7 +25,7 @@ use crate::label::{Label, LabelTable};
 use crate::lift::FeatureMap;
 use crate::linalg::cast;
 use crate::memory::{product, sum};
-use crate::registry::{Input, Method, MethodOptions, Settings};
+use crate::method::{Input, Method, MethodOptions, Settings};
 
 /// How far the covariance is drawn towards a multiple of the identity.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,7 +42,7 @@ pub struct Lda {
     shrinkage: Shrinkage,
     table: LabelTable,
     moments: Moments,
-    classifier: Option<(Mat<f32>, Vec<f32>)>,
+    classifier: Option<Classifier>,
 }
 
 /// Class means and the scatter about them.
@@ -164,19 +165,14 @@ impl Learner for Lda {
         Ok(())
     }
 
-    fn prepare(&mut self) -> Result<(), Error> {
-        if self.classifier.is_none() {
-            let (w, bias) = self.weights()?;
-            self.classifier = Some((cast(w.transpose()), bias.iter().map(|&b| b as f32).collect()));
+    fn classifier(&mut self) -> Result<Classifier, Error> {
+        if let Some(classifier) = &self.classifier {
+            return Ok(classifier.clone());
         }
-        Ok(())
-    }
-
-    fn scores(&mut self, x: Features<'_>) -> Result<Scores, Error> {
-        x.validate(self.lifted.lift.dim())?;
-        self.prepare()?;
-        let (weights, bias) = self.classifier.as_ref().ok_or(Error::NothingLearned)?;
-        Ok(self.lifted.scores(x, CHUNK, weights, bias))
+        let (w, bias) = self.weights()?;
+        let bias = bias.iter().map(|&b| b as f32).collect();
+        let classifier = self.lifted.linear(&self.table, cast(w.transpose()), bias);
+        Ok(self.classifier.insert(classifier).clone())
     }
 
     fn classes(&self) -> &LabelTable {
@@ -195,7 +191,7 @@ impl Learner for Lda {
     }
 
     fn state_bytes(&self) -> usize {
-        let classifier = self.classifier.as_ref().map_or(0, |(w, b)| bytes_of(w) + size_of_val(&b[..]));
+        let classifier = self.classifier.as_ref().map_or(0, Classifier::bytes);
         let Moments { scatter, means, counts } = &self.moments;
         let counts = counts.capacity() * size_of::<usize>();
         scatter.bytes() + bytes_of(means) + counts + classifier + self.lifted.bytes()
@@ -221,7 +217,7 @@ fn build(options: &MethodOptions, settings: &Settings<'_>) -> Result<Box<dyn Lea
         None | Some("oracle") => Shrinkage::Oracle,
         Some(_) => Shrinkage::Fixed(settings.number("shrinkage", 0.0)?),
     };
-    Ok(Box::new(Lda::new(options.lift.clone(), shrinkage)?))
+    Ok(Box::new(Lda::new(options.map()?, shrinkage)?))
 }
 
 /// The entry of streaming LDA.

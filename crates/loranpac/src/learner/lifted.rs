@@ -1,20 +1,15 @@
-//! What all learners on lifted features share: lifting a batch into memory that is kept, and linear scores.
+//! What all learners on lifted features share: lifting a batch into memory that is kept.
 
 use std::sync::Arc;
 
-use faer::linalg::matmul::matmul;
-use faer::prelude::{Reborrow, ReborrowMut};
-use faer::{Accum, Mat, MatMut, MatRef};
+use faer::prelude::ReborrowMut;
+use faer::{Mat, MatMut, MatRef};
 
-use super::Scores;
+use crate::classifier::{Classifier, Scorer};
 use crate::features::Features;
 use crate::label::{Label, LabelTable};
-use crate::lift::FeatureMap;
-use crate::linalg::par;
+use crate::lift::{FeatureMap, FeatureSpace};
 use crate::scalar::Scalar;
-
-/// Samples that are lifted at a time unless a method has a choice.
-pub const CHUNK: usize = 384;
 
 /// A lift with its work space.
 pub(super) struct Lifted {
@@ -26,6 +21,16 @@ pub(super) struct Lifted {
 impl Lifted {
     pub fn new(lift: Arc<dyn FeatureMap>) -> Self {
         Lifted { lift, work: Vec::new() }
+    }
+
+    /// The feature space.
+    pub fn space(&self) -> FeatureSpace {
+        FeatureSpace::Explicit(self.lift.clone())
+    }
+
+    /// A linear classifier on the lifted features.
+    pub fn linear(&self, labels: &LabelTable, weights: Mat<f32>, bias: Vec<f32>) -> Classifier {
+        Classifier::new(self.space(), labels, Scorer::Linear { weights, bias })
     }
 
     /// E.
@@ -49,50 +54,10 @@ impl Lifted {
         self.work.shrink_to_fit();
     }
 
-    /// `H' W + b`, for weights of E x c, in batches of at most `chunk` samples.
-    pub fn scores(&mut self, x: Features<'_>, chunk: usize, weights: &Mat<f32>, bias: &[f32]) -> Scores {
-        linear_scores(&*self.lift, x, chunk, weights, bias, &mut self.work)
-    }
-
     /// Bytes of the work space.
     pub fn bytes(&self) -> usize {
         self.work.capacity() * size_of::<f32>()
     }
-}
-
-/// Fewer samples than this are multiplied by another kernel, which rounds differently.
-pub(super) const LEAST: usize = 8;
-
-/// `H' W + b`, for weights of E x c, in batches of at most `chunk` samples that are lifted into `work`. The scores of a
-/// sample are the same to the last bit whatever else is in its batch.
-pub fn linear_scores(
-    map: &dyn FeatureMap,
-    x: Features<'_>,
-    chunk: usize,
-    weights: &Mat<f32>,
-    bias: &[f32],
-    work: &mut Vec<f32>,
-) -> Scores {
-    let (width, classes) = (map.width(), weights.ncols());
-    let mut values = Vec::with_capacity(x.len() * classes);
-    for part in x.chunks(chunk) {
-        let n = part.len().max(LEAST);
-        work.resize(work.len().max(width * n), 0.0);
-        let mut h = MatMut::from_column_major_slice_mut(&mut work[..width * n], width, n);
-        if part.len() == n {
-            map.lift(part.as_matrix(), h.rb_mut());
-        } else {
-            let mut padded: Vec<f32> = (0..part.len()).flat_map(|row| part.row(row)).copied().collect();
-            padded.resize(x.dim() * n, 0.0);
-            map.lift(MatRef::from_column_major_slice(&padded, x.dim(), n), h.rb_mut());
-        }
-        let mut scores = Mat::<f32>::zeros(n, classes);
-        matmul(&mut scores, Accum::Replace, h.rb().transpose(), weights, 1.0, par());
-        for i in 0..part.len() {
-            values.extend((0..classes).map(|j| scores[(i, j)] + bias.get(j).unwrap_or(&0.0)));
-        }
-    }
-    Scores::new(values, classes)
 }
 
 /// The class indices of a task's labels; new ones are added to the table.
@@ -107,11 +72,6 @@ pub(super) fn compact(classes: &[usize]) -> (Vec<usize>, Vec<usize>) {
     present.dedup();
     let place = classes.iter().map(|class| present.partition_point(|other| other < class)).collect();
     (present, place)
-}
-
-/// Bytes of a matrix.
-pub(super) fn bytes_of<T>(matrix: &Mat<T>) -> usize {
-    matrix.as_ref().col_stride().unsigned_abs() * matrix.ncols() * size_of::<T>()
 }
 
 /// Adds each column of `h` to the column of its class.

@@ -19,9 +19,10 @@ use faer::linalg::matmul::matmul;
 use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Accum, Mat, MatMut, MatRef};
 
-use super::lifted::{CHUNK, Lifted, bytes_of, grow_columns, indices};
-use super::{Learner, Scores, StreamSizes, Summary, check_task};
+use super::lifted::{Lifted, grow_columns, indices};
+use super::{Learner, StreamSizes, Summary, check_task};
 use crate::basis::{Basis, Split};
+use crate::classifier::{CHUNK, Classifier, bytes_of};
 use crate::error::Error;
 use crate::features::Features;
 use crate::gram::{Eigen, Gram};
@@ -29,7 +30,7 @@ use crate::label::{Label, LabelTable};
 use crate::lift::FeatureMap;
 use crate::linalg::{cast, column_norms, par, product};
 use crate::memory::{self, sum};
-use crate::registry::{Input, Method, Promise};
+use crate::method::{Input, Method, Promise};
 use crate::statistics::DEFAULT_DROP;
 use crate::truncation::Truncation;
 
@@ -206,14 +207,11 @@ impl Learner for Ogd {
         outcome
     }
 
-    fn prepare(&mut self) -> Result<(), Error> {
-        if self.samples == 0 { Err(Error::NothingLearned) } else { Ok(()) }
-    }
-
-    fn scores(&mut self, x: Features<'_>) -> Result<Scores, Error> {
-        x.validate(self.lifted.lift.dim())?;
-        self.prepare()?;
-        Ok(self.lifted.scores(x, CHUNK, &self.state.weights, &[]))
+    fn classifier(&mut self) -> Result<Classifier, Error> {
+        if self.samples == 0 {
+            return Err(Error::NothingLearned);
+        }
+        Ok(self.lifted.linear(&self.table, self.state.weights.clone(), Vec::new()))
     }
 
     fn classes(&self) -> &LabelTable {
@@ -275,7 +273,7 @@ pub(crate) const OGD: Method = Method {
     infinite: false,
     build: |options, settings| {
         let steps = settings.count("steps", DEFAULT_STEPS)?;
-        Ok(Box::new(Ogd::new(options.lift.clone(), Variant::Ogd(steps))?))
+        Ok(Box::new(Ogd::new(options.map()?, Variant::Ogd(steps))?))
     },
 };
 
@@ -294,7 +292,7 @@ pub(crate) const PCA_OGD: Method = Method {
     build: |options, settings| {
         let steps = settings.count("steps", DEFAULT_STEPS)?;
         let truncation = options.truncation.unwrap_or_default();
-        Ok(Box::new(Ogd::new(options.lift.clone(), Variant::Pca(steps, truncation))?))
+        Ok(Box::new(Ogd::new(options.map()?, Variant::Pca(steps, truncation))?))
     },
 };
 
@@ -316,5 +314,5 @@ pub(crate) const OR_FIT: Method = Method {
         ),
     ],
     infinite: false,
-    build: |options, _| Ok(Box::new(Ogd::new(options.lift.clone(), Variant::OrFit(options.max_rank.max(1)))?)),
+    build: |options, _| Ok(Box::new(Ogd::new(options.map()?, Variant::OrFit(options.max_rank.max(1)))?)),
 };

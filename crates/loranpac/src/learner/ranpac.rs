@@ -13,8 +13,9 @@ use std::sync::Arc;
 use faer::Mat;
 use faer::prelude::Reborrow;
 
-use super::lifted::{CHUNK, Lifted, add_by_class, bytes_of, grow_columns, indices};
-use super::{Learner, Scores, StreamSizes, Summary, check_task, holdout};
+use super::lifted::{Lifted, add_by_class, grow_columns, indices};
+use super::{Learner, StreamSizes, Summary, check_task, holdout};
+use crate::classifier::{CHUNK, Classifier, bytes_of};
 use crate::error::Error;
 use crate::features::Features;
 use crate::gram::Gram;
@@ -22,7 +23,7 @@ use crate::label::{Label, LabelTable};
 use crate::lift::FeatureMap;
 use crate::linalg::{cast, squared_norm};
 use crate::memory::{product, sum};
-use crate::registry::{Input, Method, MethodOptions, Settings};
+use crate::method::{Input, Method, MethodOptions, Settings};
 
 /// Ridge regression with lambda fixed, or chosen by hold-out.
 pub struct RanPac {
@@ -38,13 +39,8 @@ pub struct RanPac {
     tasks: u64,
     /// Lambda of the latest task.
     ridge: Option<f64>,
-    classifier: Option<Classifier>,
-}
-
-struct Classifier {
-    weights: Mat<f32>,
-    /// None where the normal equations were singular to rounding.
-    train_mse: Option<f64>,
+    /// The classifier, and the training MSE if it is known.
+    classifier: Option<(Classifier, Option<f64>)>,
 }
 
 impl RanPac {
@@ -112,26 +108,18 @@ impl Learner for RanPac {
         Ok(())
     }
 
-    fn prepare(&mut self) -> Result<(), Error> {
-        if self.classifier.is_none() {
-            let (w, definite) = self.solve()?;
-            // W (H H' + lambda I) = J gives |W H - Y|^2 = M - tr(W J') - lambda |W|^2.
-            let fitted: f64 = (0..w.nrows()).map(|class| w.row(class) * self.sums.col(class)).sum();
-            let ridge = self.ridge.unwrap_or(0.0);
-            let error = self.samples as f64 - fitted - ridge * squared_norm(w.as_ref());
-            self.classifier = Some(Classifier {
-                weights: cast(w.transpose()),
-                train_mse: definite.then(|| (error / self.samples as f64).max(0.0)),
-            });
+    fn classifier(&mut self) -> Result<Classifier, Error> {
+        if let Some((classifier, _)) = &self.classifier {
+            return Ok(classifier.clone());
         }
-        Ok(())
-    }
-
-    fn scores(&mut self, x: Features<'_>) -> Result<Scores, Error> {
-        x.validate(self.lifted.lift.dim())?;
-        self.prepare()?;
-        let weights = &self.classifier.as_ref().ok_or(Error::NothingLearned)?.weights;
-        Ok(self.lifted.scores(x, CHUNK, weights, &[]))
+        let (w, definite) = self.solve()?;
+        // |W H - Y|^2 = M - tr(W J') - lambda |W|^2 where W solves the normal equations.
+        let fitted: f64 = (0..w.nrows()).map(|class| w.row(class) * self.sums.col(class)).sum();
+        let ridge = self.ridge.unwrap_or(0.0);
+        let error = self.samples as f64 - fitted - ridge * squared_norm(w.as_ref());
+        let train_mse = definite.then(|| (error / self.samples as f64).max(0.0));
+        let classifier = self.lifted.linear(&self.table, cast(w.transpose()), Vec::new());
+        Ok(self.classifier.insert((classifier, train_mse)).0.clone())
     }
 
     fn classes(&self) -> &LabelTable {
@@ -143,7 +131,7 @@ impl Learner for RanPac {
             samples: self.samples,
             classes: self.table.len(),
             ridge: self.ridge.filter(|_| self.samples > 0),
-            train_mse: self.classifier.as_ref().and_then(|c| c.train_mse),
+            train_mse: self.classifier.as_ref().and_then(|(_, mse)| *mse),
             ..Summary::default()
         }
     }
@@ -153,7 +141,7 @@ impl Learner for RanPac {
     }
 
     fn state_bytes(&self) -> usize {
-        let weights = self.classifier.as_ref().map_or(0, |c| bytes_of(&c.weights));
+        let weights = self.classifier.as_ref().map_or(0, |(classifier, _)| classifier.bytes());
         self.gram.bytes() + bytes_of(&self.sums) + weights + self.lifted.bytes()
     }
 
@@ -176,7 +164,7 @@ impl Learner for RanPac {
 const SETTINGS: &[(&str, &str)] = &[("ridge", "lambda, instead of a choice by hold-out at every task")];
 
 fn build(options: &MethodOptions, settings: &Settings<'_>) -> Result<Box<dyn Learner>, Error> {
-    Ok(Box::new(RanPac::new(options.lift.clone(), settings.ridge()?, options.seed)))
+    Ok(Box::new(RanPac::new(options.map()?, settings.ridge()?, options.seed)))
 }
 
 /// The entry of RanPAC.

@@ -1,25 +1,28 @@
 //! RanPAC with truncation (the paper's Figure ranpac-unstable b): `W = J U (Sigma^2 + lambda I)^-1 U'`.
 //!
-//! The engine of [`LoRanPac`] with the hard filter, and RanPAC's choice of lambda on top.
+//! The engine of [`ExplicitModel`] with the hard filter, and RanPAC's choice of lambda on top.
 
 use std::sync::Arc;
 
 use faer::prelude::Reborrow;
 
 use super::lifted::{Lifted, indices};
-use super::loranpac::{CHUNK_SIZE, Config, DROP, LoRanPac, configure};
-use super::{Learner, Scores, StreamSizes, Summary, check_task, holdout};
+use super::ExplicitModel;
+use super::family::{CHUNK_SIZE, DROP, configure};
+use super::{Learner, StreamSizes, Summary, check_task, holdout};
+use crate::classifier::Classifier;
+use crate::config::Config;
 use crate::error::Error;
 use crate::features::Features;
 use crate::filter::Filter;
 use crate::label::{Label, LabelTable};
 use crate::lift::FeatureMap;
-use crate::registry::{Input, Method};
+use crate::method::{Input, Method};
 use crate::statistics::DEFAULT_DROP;
 
 /// Truncated ridge regression with lambda chosen by hold-out at every task.
 pub struct RidgeTruncated {
-    inner: LoRanPac,
+    inner: ExplicitModel,
     lifted: Lifted,
     told: Config,
     seed: u64,
@@ -30,7 +33,7 @@ pub struct RidgeTruncated {
 impl RidgeTruncated {
     /// A model; the ridge in `config` is replaced at every task.
     pub fn new(lift: Arc<dyn FeatureMap>, config: Config, seed: u64) -> Result<Self, Error> {
-        let inner = LoRanPac::new(lift.clone(), config)?;
+        let inner = ExplicitModel::new(lift.clone(), config)?;
         Ok(RidgeTruncated { inner, lifted: Lifted::new(lift), told: config, seed, tasks: 0, ridge: None })
     }
 }
@@ -49,16 +52,12 @@ impl Learner for RidgeTruncated {
         outcome
     }
 
-    fn prepare(&mut self) -> Result<(), Error> {
-        self.inner.prepare()
+    fn classifier(&mut self) -> Result<Classifier, Error> {
+        self.inner.classifier()
     }
 
-    fn scores(&mut self, x: Features<'_>) -> Result<Scores, Error> {
-        self.inner.scores(x)
-    }
-
-    fn novelty(&mut self, x: Features<'_>) -> Result<Option<Vec<f64>>, Error> {
-        self.inner.novelty(x)
+    fn spectrum(&mut self) -> Result<Option<Vec<f64>>, Error> {
+        self.inner.spectrum()
     }
 
     fn classes(&self) -> &LabelTable {
@@ -100,8 +99,8 @@ pub(crate) const RIDGE_TRUNCATED: Method = Method {
         let filter = Filter::Hard { truncation, ridge: fixed.unwrap_or(0.0) };
         let config = configure(options, settings, filter, DEFAULT_DROP)?;
         Ok(match fixed {
-            Some(_) => Box::new(LoRanPac::new(options.lift.clone(), config)?),
-            None => Box::new(RidgeTruncated::new(options.lift.clone(), config, options.seed)?),
+            Some(_) => Box::new(ExplicitModel::new(options.map()?, config)?),
+            None => Box::new(RidgeTruncated::new(options.map()?, config, options.seed)?),
         })
     },
 };

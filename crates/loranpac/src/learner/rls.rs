@@ -15,16 +15,17 @@ use faer::linalg::matmul::matmul;
 use faer::prelude::{Reborrow, Solve};
 use faer::{Accum, Mat, MatRef};
 
-use super::lifted::{CHUNK, Lifted, bytes_of, grow_columns, indices};
+use super::lifted::{Lifted, grow_columns, indices};
 use super::shuffle::permutation;
-use super::{Learner, Scores, StreamSizes, Summary, check_task, holdout};
+use super::{Learner, StreamSizes, Summary, check_task, holdout};
+use crate::classifier::{CHUNK, Classifier, bytes_of};
 use crate::error::Error;
 use crate::features::Features;
 use crate::label::{Label, LabelTable};
 use crate::lift::FeatureMap;
 use crate::linalg::{cast, par};
 use crate::memory::{product, sum};
-use crate::registry::{Input, Method, Promise};
+use crate::method::{Input, Method, Promise};
 use crate::scalar::Scalar;
 
 /// Recursive least squares with P and W in `T`.
@@ -37,7 +38,7 @@ pub struct Rls<T> {
     ridge: f64,
     state: State<T>,
     /// W' in f32, for scoring.
-    classifier: Option<Mat<f32>>,
+    classifier: Option<Classifier>,
     drift: f64,
 }
 
@@ -149,19 +150,12 @@ impl<T: Scalar> Learner for Rls<T> {
         Ok(())
     }
 
-    fn prepare(&mut self) -> Result<(), Error> {
+    fn classifier(&mut self) -> Result<Classifier, Error> {
         if self.samples == 0 {
             return Err(Error::NothingLearned);
         }
-        self.classifier.get_or_insert_with(|| cast(self.state.weights.as_ref()));
-        Ok(())
-    }
-
-    fn scores(&mut self, x: Features<'_>) -> Result<Scores, Error> {
-        x.validate(self.lifted.lift.dim())?;
-        self.prepare()?;
-        let weights = self.classifier.as_ref().ok_or(Error::NothingLearned)?;
-        Ok(self.lifted.scores(x, CHUNK, weights, &[]))
+        let linear = || self.lifted.linear(&self.table, cast(self.state.weights.as_ref()), Vec::new());
+        Ok(self.classifier.get_or_insert_with(linear).clone())
     }
 
     fn classes(&self) -> &LabelTable {
@@ -184,7 +178,7 @@ impl<T: Scalar> Learner for Rls<T> {
     }
 
     fn state_bytes(&self) -> usize {
-        let classifier = self.classifier.as_ref().map_or(0, bytes_of);
+        let classifier = self.classifier.as_ref().map_or(0, Classifier::bytes);
         let State { inverse, weights, probe, image } = &self.state;
         let probe = (probe.capacity() + image.capacity()) * size_of::<f64>();
         bytes_of(inverse) + bytes_of(weights) + classifier + probe + self.lifted.bytes()
@@ -224,7 +218,7 @@ pub(crate) const RLS: Method = Method {
     ],
     infinite: false,
     build: |options, settings| {
-        let (lift, ridge) = (options.lift.clone(), settings.ridge()?);
+        let (lift, ridge) = (options.map()?, settings.ridge()?);
         Ok(match settings.number("precision", 32)? {
             32 => Box::new(Rls::<f32>::new(lift, ridge, options.seed)?),
             64 => Box::new(Rls::<f64>::new(lift, ridge, options.seed)?),

@@ -1,16 +1,17 @@
 //! SimpleCIL: class means of the features and cosine similarity, the nearest-mean baseline.
 
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, MatRef};
+use std::sync::Arc;
 
-use super::lifted::{CHUNK, LEAST};
-use super::{Learner, Scores, StreamSizes, Summary, check_task};
+use faer::Mat;
+
+use super::{Learner, StreamSizes, Summary, check_task};
+use crate::classifier::{CHUNK, Classifier, Scorer, unit_columns};
 use crate::error::Error;
 use crate::features::Features;
 use crate::label::{Label, LabelTable};
-use crate::linalg::{cast, par};
+use crate::lift::{FeatureSpace, Identity};
 use crate::memory::{product, sum};
-use crate::registry::{Input, Method};
+use crate::method::{Input, Method};
 
 /// Running class means, over all tasks in which a class appears.
 pub struct SimpleCil {
@@ -39,26 +40,13 @@ impl Learner for SimpleCil {
         Ok(())
     }
 
-    fn prepare(&mut self) -> Result<(), Error> {
-        if self.samples == 0 { Err(Error::NothingLearned) } else { Ok(()) }
-    }
-
-    /// The mean and the sum of a class point in the same direction, and the cosine sees nothing else.
-    fn scores(&mut self, x: Features<'_>) -> Result<Scores, Error> {
-        x.validate(self.dim)?;
-        self.prepare()?;
-        // Everything at unit length first: cosines are then one product, and no length is too large or too small.
-        let means = Mat::from_fn(self.dim, self.sums.len(), |i, class| self.sums[class][i]);
-        let means = unit_columns(means.as_ref());
-        let mut values = Vec::with_capacity(x.len() * self.sums.len());
-        for part in x.chunks(CHUNK) {
-            let mut samples = unit_columns(cast::<f32, f64>(part.as_matrix()).as_ref());
-            samples.resize_with(self.dim, part.len().max(LEAST), |_, _| 0.0);
-            let mut cosines = Mat::<f32>::zeros(self.sums.len(), samples.ncols());
-            matmul(&mut cosines, Accum::Replace, means.transpose(), &samples, 1.0, par());
-            cosines.col_iter().take(part.len()).for_each(|column| values.extend(column.iter()));
+    fn classifier(&mut self) -> Result<Classifier, Error> {
+        if self.samples == 0 {
+            return Err(Error::NothingLearned);
         }
-        Ok(Scores::new(values, self.sums.len()))
+        let sums = Mat::from_fn(self.dim, self.sums.len(), |i, class| self.sums[class][i]);
+        let space = FeatureSpace::from(Arc::new(Identity::new(self.dim)));
+        Ok(Classifier::new(space, &self.table, Scorer::Cosine(unit_columns(sums.as_ref()))))
     }
 
     fn classes(&self) -> &LabelTable {
@@ -91,14 +79,8 @@ pub(crate) const SIMPLECIL: Method = Method {
     settings: &[],
     exempt: &[],
     infinite: false,
-    build: |options, _| Ok(Box::new(SimpleCil::new(options.lift.dim()))),
+    build: |options, _| Ok(Box::new(SimpleCil::new(options.space.dim()))),
 };
-
-/// Every column divided by its length; columns of zeros stay.
-fn unit_columns(a: MatRef<'_, f64>) -> Mat<f32> {
-    let lengths: Vec<f64> = a.col_iter().map(|column| column.norm_l2()).collect();
-    Mat::from_fn(a.nrows(), a.ncols(), |i, j| if lengths[j] > 0.0 { (a[(i, j)] / lengths[j]) as f32 } else { 0.0 })
-}
 
 #[cfg(test)]
 mod tests {
@@ -111,7 +93,7 @@ mod tests {
         learn(&[1.0, 0.0], 5);
         learn(&[0.0, 1.0], 3);
         learn(&[1.0, 2.0], 5); // class 5 now points to (2, 2)
-        let scores = model.scores(Features::new(&[3.0, 3.0], 2).unwrap()).unwrap();
+        let scores = model.classifier().unwrap().scores(Features::new(&[3.0, 3.0], 2).unwrap()).unwrap();
         assert!((scores.row(0)[0] - 1.0).abs() < 1e-6);
         assert!((scores.row(0)[1] - 0.5f32.sqrt()).abs() < 1e-6);
     }

@@ -12,16 +12,17 @@ use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Accum, Mat, MatRef, Par};
 use rayon::prelude::*;
 
-use super::lifted::{CHUNK, Lifted, bytes_of, indices};
+use super::lifted::{Lifted, indices};
 use super::shuffle::permutation;
-use super::{Learner, Scores, StreamSizes, Summary, check_task};
+use super::{Learner, StreamSizes, Summary, check_task};
+use crate::classifier::{CHUNK, Classifier};
 use crate::error::Error;
 use crate::features::Features;
 use crate::label::{Label, LabelTable};
 use crate::lift::FeatureMap;
 use crate::linalg::par;
 use crate::memory::{product, sum};
-use crate::registry::{Input, Method, MethodOptions, Promise, Settings};
+use crate::method::{Input, Method, MethodOptions, Promise, Settings};
 
 /// The learning rates to choose from.
 const RATES: [f32; 5] = [0.001, 0.005, 0.01, 0.02, 0.03];
@@ -40,10 +41,10 @@ pub struct Softmax {
     table: LabelTable,
     x: Vec<f32>,
     y: Vec<usize>,
-    classifier: Option<Classifier>,
+    classifier: Option<(Classifier, f32)>,
 }
 
-struct Classifier {
+struct Trained {
     /// W', E x c.
     weights: Mat<f32>,
     bias: Vec<f32>,
@@ -58,7 +59,7 @@ impl Softmax {
     }
 
     /// Chooses the rate if there is a choice, then trains on all samples.
-    fn fit(&mut self) -> Result<Classifier, Error> {
+    fn fit(&mut self) -> Result<Trained, Error> {
         let dim = self.lifted.lift.dim();
         let mut h = Mat::<f32>::zeros(self.lifted.width(), self.y.len());
         for (part, x) in Features::new(&self.x, dim)?.chunks(CHUNK).enumerate() {
@@ -84,7 +85,7 @@ impl Softmax {
     }
 
     /// Stochastic gradient descent from zero on some of the samples.
-    fn train(&self, h: MatRef<'_, f32>, samples: &[usize], rate: f32) -> Classifier {
+    fn train(&self, h: MatRef<'_, f32>, samples: &[usize], rate: f32) -> Trained {
         let (width, classes) = (h.nrows(), self.table.len());
         let mut weights = Mat::<f32>::zeros(width, classes);
         let mut velocity = Mat::<f32>::zeros(width, classes);
@@ -125,11 +126,11 @@ impl Softmax {
                 });
             }
         }
-        Classifier { weights, bias, rate }
+        Trained { weights, bias, rate }
     }
 }
 
-impl Classifier {
+impl Trained {
     fn winner(&self, h: MatRef<'_, f32>, sample: usize) -> usize {
         let scores: Vec<f32> = (0..self.bias.len())
             .map(|class| h.col(sample).transpose() * self.weights.col(class) + self.bias[class])
@@ -160,21 +161,16 @@ impl Learner for Softmax {
         Ok(())
     }
 
-    fn prepare(&mut self) -> Result<(), Error> {
+    fn classifier(&mut self) -> Result<Classifier, Error> {
         if self.y.is_empty() {
             return Err(Error::NothingLearned);
         }
-        if self.classifier.is_none() {
-            self.classifier = Some(self.fit()?);
+        if let Some((classifier, _)) = &self.classifier {
+            return Ok(classifier.clone());
         }
-        Ok(())
-    }
-
-    fn scores(&mut self, x: Features<'_>) -> Result<Scores, Error> {
-        x.validate(self.lifted.lift.dim())?;
-        self.prepare()?;
-        let classifier = self.classifier.as_ref().ok_or(Error::NothingLearned)?;
-        Ok(self.lifted.scores(x, CHUNK, &classifier.weights, &classifier.bias))
+        let Trained { weights, bias, rate } = self.fit()?;
+        let classifier = self.lifted.linear(&self.table, weights, bias);
+        Ok(self.classifier.insert((classifier, rate)).0.clone())
     }
 
     fn classes(&self) -> &LabelTable {
@@ -188,7 +184,7 @@ impl Learner for Softmax {
     fn settings(&self) -> serde_json::Value {
         serde_json::json!({
             "rate": self.rate,
-            "chosen_rate": self.classifier.as_ref().map(|c| c.rate),
+            "chosen_rate": self.classifier.as_ref().map(|(_, rate)| *rate),
             "epochs": self.epochs,
             "batch": self.batch,
             "seed": self.seed,
@@ -196,7 +192,7 @@ impl Learner for Softmax {
     }
 
     fn state_bytes(&self) -> usize {
-        let classifier = self.classifier.as_ref().map_or(0, |c| bytes_of(&c.weights) + size_of_val(&c.bias[..]));
+        let classifier = self.classifier.as_ref().map_or(0, |(classifier, _)| classifier.bytes());
         let samples = self.x.capacity() * size_of::<f32>() + self.y.capacity() * size_of::<usize>();
         samples + classifier + self.lifted.bytes()
     }
@@ -227,7 +223,7 @@ fn build(options: &MethodOptions, settings: &Settings<'_>) -> Result<Box<dyn Lea
         return Err(Error::setting("rate", rate, "it must be above 0"));
     }
     let (epochs, batch) = (settings.count("epochs", 20)?, settings.count("batch", 48)?);
-    Ok(Box::new(Softmax::new(options.lift.clone(), rate, epochs, batch, options.seed)))
+    Ok(Box::new(Softmax::new(options.map()?, rate, epochs, batch, options.seed)))
 }
 
 /// The entry of the joint classifier on plain features.

@@ -6,7 +6,7 @@
 //! H'H / E  ->  k(x, z) = E[relu(p'x) relu(p'z)] = |x| |z| (sin t + (pi - t) cos t) / (2 pi)
 //! ```
 //!
-//! There are no lifted features to write down, so that only methods can use it that get by with inner products.
+//! The lifted features cannot be computed, only their inner products.
 
 use std::f64::consts::PI;
 
@@ -15,43 +15,26 @@ use faer::prelude::ReborrowMut;
 use faer::{Accum, ColRef, Mat, MatMut, MatRef};
 use rayon::prelude::*;
 
-use super::FeatureMap;
 use crate::linalg::{column_norms, par};
 
 /// `relu(P x)` with infinitely many rows of P.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArcCosine {
     dim: usize,
 }
 
 impl ArcCosine {
-    /// The name in the list of lifts.
-    pub const NAME: &'static str = "arc-cosine";
+    /// The lift whose limit it is.
+    pub const LIMIT_OF: &'static str = "relu-random";
 
     /// For samples of `dim` features.
     pub fn new(dim: usize) -> Self {
         ArcCosine { dim }
     }
-}
 
-impl FeatureMap for ArcCosine {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
-    fn dim(&self) -> usize {
+    /// Features that go in, d.
+    pub fn dim(&self) -> usize {
         self.dim
-    }
-    fn width(&self) -> usize {
-        usize::MAX
-    }
-    fn lift(&self, _: MatRef<'_, f32>, _: MatMut<'_, f32>) {
-        unreachable!("infinitely many features cannot be written down; methods that want to are refused this lift");
-    }
-    fn bytes(&self) -> usize {
-        0
-    }
-    fn is_infinite(&self) -> bool {
-        true
     }
 }
 

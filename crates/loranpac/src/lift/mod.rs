@@ -7,6 +7,7 @@ mod fourier;
 mod identity;
 mod projection;
 mod random;
+mod space;
 mod stacked;
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ pub use fourier::Fourier;
 pub use identity::Identity;
 pub use projection::Projection;
 pub use random::{Activation, Random};
+pub use space::FeatureSpace;
 pub use stacked::Stacked;
 
 use crate::error::Error;
@@ -36,32 +38,10 @@ pub trait FeatureMap: Send + Sync {
     fn lift(&self, x: MatRef<'_, f32>, h: MatMut<'_, f32>);
     /// Bytes that the map itself holds.
     fn bytes(&self) -> usize;
-    /// Whether it stands for infinitely many features, which cannot be written down: [`FeatureMap::lift`] must not be
-    /// called then. Methods that need lifted features are not made with such a map.
-    fn is_infinite(&self) -> bool {
-        false
-    }
     /// Numbers that differ between maps of the same name and size that are not the same map: by default, a lifted sample.
     fn fingerprint(&self) -> Vec<f32> {
-        if self.is_infinite() {
-            return Vec::new();
-        }
         let probe: Vec<f32> = (0..self.dim()).map(|i| 1.0 - 2.0 * (i % 2) as f32 + i as f32 / 64.0).collect();
         Features::new(&probe, self.dim()).map_or(Vec::new(), |x| lifted(self, x))
-    }
-}
-
-/// Whether two maps are the same.
-pub(crate) fn is_same(a: &dyn FeatureMap, b: &dyn FeatureMap) -> bool {
-    let outline = |map: &dyn FeatureMap| (map.name(), map.dim(), map.width(), map.is_infinite());
-    outline(a) == outline(b) && a.fingerprint() == b.fingerprint()
-}
-
-/// A map in a few words.
-pub(crate) fn describe(map: &dyn FeatureMap) -> String {
-    match map.is_infinite() {
-        true => format!("{} from {} features", map.name(), map.dim()),
-        false => format!("{} from {} to {} features", map.name(), map.dim(), map.width()),
     }
 }
 
@@ -107,6 +87,8 @@ pub struct LiftEntry {
     pub summary: &'static str,
     /// How its projection relates to its width.
     pub projection: Rows,
+    /// Its limit as E grows, where it is known.
+    pub limit: Option<fn(usize) -> ArcCosine>,
     /// Makes it.
     pub build: fn(LiftSpec) -> Result<Arc<dyn FeatureMap>, Error>,
 }
@@ -122,15 +104,13 @@ pub enum Rows {
     Beside,
     /// One for every two lifted features.
     Half,
-    /// Infinitely many, which nobody writes down.
-    Infinite,
 }
 
 impl Rows {
     /// Rows of P for d features and a width E.
     pub fn count(self, dim: usize, width: usize) -> usize {
         match self {
-            Rows::None | Rows::Infinite => 0,
+            Rows::None => 0,
             Rows::Width => width,
             Rows::Beside => width.saturating_sub(dim),
             Rows::Half => width.div_ceil(2),
@@ -144,64 +124,64 @@ impl Rows {
             Rows::Width => rows,
             Rows::Beside => rows + dim,
             Rows::Half => 2 * rows,
-            Rows::Infinite => usize::MAX,
         }
     }
 
     /// Whether there is a projection, with a width to choose and a seed.
     pub fn is_drawn(self) -> bool {
-        !matches!(self, Rows::None | Rows::Infinite)
+        self != Rows::None
     }
 }
 
 /// Every feature map there is; the first is the default.
 pub const LIFTS: &[LiftEntry] = &[
     LiftEntry {
-        name: "relu-random",
-        summary: "relu(P x), the paper's random ReLU features",
+        name: ArcCosine::LIMIT_OF,
+        summary: "relu(P x), the paper's random ReLU features; the only lift of infinite width",
         projection: Rows::Width,
+        limit: Some(ArcCosine::new),
         build: |s| Random::build(s, Activation::Relu),
     },
     LiftEntry {
         name: "random",
         summary: "P x, a random projection",
         projection: Rows::Width,
+        limit: None,
         build: |s| Random::build(s, Activation::Linear),
     },
     LiftEntry {
         name: "sigmoid-random",
         summary: "sigmoid(P x), Schmidt's network",
         projection: Rows::Width,
+        limit: None,
         build: |s| Random::build(s, Activation::Sigmoid),
     },
     LiftEntry {
         name: "rvfl",
         summary: "x and relu(P x), Pao's random vector functional link",
         projection: Rows::Beside,
+        limit: None,
         build: Stacked::build,
     },
     LiftEntry {
         name: "fourier",
         summary: "cosines and sines of P x/|x|, for the Gaussian kernel",
         projection: Rows::Half,
+        limit: None,
         build: Fourier::build,
-    },
-    LiftEntry {
-        name: ArcCosine::NAME,
-        summary: "relu-random of infinite width (--width infinite), by its kernel; embeddings are kept",
-        projection: Rows::Infinite,
-        build: |s| Ok(Arc::new(ArcCosine::new(s.dim))),
     },
     LiftEntry {
         name: "relu",
         summary: "relu(x)",
         projection: Rows::None,
+        limit: None,
         build: |s| Ok(Arc::new(Identity::relu(s.dim))),
     },
     LiftEntry {
         name: "identity",
         summary: "x itself",
         projection: Rows::None,
+        limit: None,
         build: |s| Ok(Arc::new(Identity::new(s.dim))),
     },
 ];
@@ -217,7 +197,7 @@ pub fn find(name: &str) -> Result<&'static LiftEntry, Error> {
 /// Makes a map by name.
 pub fn build(name: &str, spec: LiftSpec) -> Result<Arc<dyn FeatureMap>, Error> {
     if spec.dim == 0 {
-        return Err(Error::setting("dim", 0, "samples need at least one feature"));
+        return Err(Error::no_features());
     }
     (find(name)?.build)(spec)
 }

@@ -6,6 +6,7 @@ use faer::{Mat, MatMut};
 use super::Statistics;
 use crate::basis::{BLOCK, Split};
 use crate::buffer::Buffer;
+use crate::delta::Delta;
 use crate::error::Error;
 use crate::linalg::{column_norms, transposed};
 use crate::scalar::Scalar;
@@ -22,7 +23,7 @@ impl<T: Scalar> Statistics<T> {
     ///
     /// With `Q_B = [Q Qn] F`, the other basis in the grown one:
     /// `S <- [S 0; 0 0] + F S_B F'`, `J <- J + J_B`, `N <- [N  J Qn] + N_B F'`. Cost: `8 E r r_B` flops.
-    pub fn merge(&mut self, other: &mut Statistics<T>, classes: &[usize]) {
+    pub fn merge(&mut self, other: &mut Statistics<T>, classes: &[usize]) -> Delta {
         let width = self.basis.width();
         assert_eq!((width, classes.len()), (other.basis.width(), other.counts.len()));
         self.settle();
@@ -49,8 +50,8 @@ impl<T: Scalar> Statistics<T> {
             columns.rb_mut().subrows_mut(known.nrows(), new.nrows()).copy_from(&new);
             at += known.ncols();
         }
-        self.gram.extend(rank - before);
-        self.gram.add_turned(f.as_ref(), &other.gram);
+        self.gram().extend(rank - before);
+        self.gram().add_turned(f.as_ref(), &other.gram);
         self.add_classes(other, classes);
         self.outside |= other.outside;
         self.cross.resize_with(self.counts.len(), rank, |_, _| 0.0);
@@ -73,8 +74,9 @@ impl<T: Scalar> Statistics<T> {
         self.losses.capped += past.capped;
         self.losses.dropped += past.dropped;
         self.losses.assumed += past.assumed;
-        self.note_basis();
-        self.note_sums(classes);
+        let mut delta = Delta::of_classes(classes.iter().copied(), self.counts.len());
+        delta.append(Delta::replaced_basis(self.counts.len()));
+        delta
     }
 
     /// `J <- J + J_B` and the counts.
@@ -82,7 +84,7 @@ impl<T: Scalar> Statistics<T> {
         let width = self.basis.width();
         let all = classes.iter().map(|class| class + 1).max().unwrap_or(0).max(self.counts.len());
         self.counts.resize(all, 0);
-        self.sums.resize_with(all, || Buffer::Owned(vec![T::from_f64(0.0); width]));
+        self.sums.resize_with(all, || Buffer::from(vec![T::from_f64(0.0); width]));
         for (i, &class) in classes.iter().enumerate() {
             self.counts[class] += other.counts[i];
             self.sums[class].to_mut().iter_mut().zip(other.sums[i].iter()).for_each(|(sum, v)| *sum += *v);
@@ -92,17 +94,17 @@ impl<T: Scalar> Statistics<T> {
     /// Removes a class from J and N; the classes after it move up by one. Its samples stay in S.
     ///
     /// All other classes count as changed: what was written down together with this one is to be written without it.
-    pub fn forget(&mut self, class: usize) {
+    pub fn forget(&mut self, class: usize) -> Delta {
         self.sums.remove(class);
         self.counts.remove(class);
         let place = |i: usize| if i < class { i } else { i + 1 };
         self.cross = Mat::from_fn(self.counts.len(), self.cross.ncols(), |i, j| self.cross[(place(i), j)]);
-        self.note_sums(&(0..self.counts.len()).collect::<Vec<_>>());
+        Delta::of_classes(0..self.counts.len(), self.counts.len())
     }
 
     /// Moves samples `h` (E x m, destroyed) from their classes to others: J and N only. Returns the number of samples that
     /// could not be checked; see [`Statistics::unlearn`].
-    pub fn relabel(&mut self, mut h: MatMut<'_, T>, from: &[usize], to: &[usize]) -> Result<usize, Error> {
+    pub fn relabel(&mut self, mut h: MatMut<'_, T>, from: &[usize], to: &[usize]) -> Result<(usize, Delta), Error> {
         assert_eq!((h.ncols(), h.ncols()), (from.len(), to.len()));
         self.check_counts(from)?;
         let width = self.basis.width();
@@ -114,7 +116,7 @@ impl<T: Scalar> Statistics<T> {
         let unchecked = self.unproven(&known, from)?;
         self.losses.assumed += unchecked;
         self.counts.resize(all, 0);
-        self.sums.resize_with(all, || Buffer::Owned(vec![T::from_f64(0.0); width]));
+        self.sums.resize_with(all, || Buffer::from(vec![T::from_f64(0.0); width]));
         self.cross.resize_with(all, self.basis.rank(), |_, _| 0.0);
         for sample in 0..from.len() {
             for (class, sign) in [(from[sample], -1.0), (to[sample], 1.0)] {
@@ -122,9 +124,7 @@ impl<T: Scalar> Statistics<T> {
                 self.counts[class] = self.counts[class].wrapping_add_signed(sign as isize);
             }
         }
-        self.note_sums(from);
-        self.note_sums(to);
-        Ok(unchecked)
+        Ok((unchecked, Delta::of_classes(from.iter().chain(to).copied(), self.counts.len())))
     }
 
     /// Takes samples `h` (E x m, destroyed) of the given classes back: `S <- S - C C'`, `J <- J - Y H'`. Directions that
@@ -133,7 +133,7 @@ impl<T: Scalar> Statistics<T> {
     /// Samples that were never learned are refused if they lie outside the basis, if S would not stay semidefinite, or if N
     /// shows another label. Where there are as many samples as directions, or more, nothing can be shown: such samples
     /// are taken back on the caller's word. Their number is returned, and counted in [`super::Losses::assumed`].
-    pub fn unlearn(&mut self, mut h: MatMut<'_, T>, classes: &[usize]) -> Result<usize, Error> {
+    pub fn unlearn(&mut self, mut h: MatMut<'_, T>, classes: &[usize]) -> Result<(usize, Delta), Error> {
         assert_eq!(h.ncols(), classes.len());
         if self.losses.cuts > 0 || self.latest_cut.directions > 0 {
             return Err(Error::NotExact { cuts: self.losses.cuts.max(1) });
@@ -144,8 +144,9 @@ impl<T: Scalar> Statistics<T> {
         let (known, outside) = self.coordinates(h.rb_mut());
         self.check_learned(&outside, &norms)?;
         let unchecked = self.unproven(&known, classes)?;
+        // `unproven` has let S take in everything; this copies S, so that it can be put back.
         let old = self.gram.clone();
-        self.gram.subtract(known.as_ref());
+        self.gram().subtract(known.as_ref());
         // What is left of a direction that only these samples had is rounding of its coordinates.
         let longest = norms.iter().copied().fold(0.0, f64::max);
         let floor = 4.0 * self.drop.max(1.0) * T::EPSILON * longest * longest;
@@ -154,7 +155,7 @@ impl<T: Scalar> Statistics<T> {
             self.gram = old;
             return Err(Error::RoundedAway);
         }
-        let eigen = match self.gram.eigen() {
+        let eigen = match self.gram().eigen() {
             // Taking away what was never there leaves a matrix that is not semidefinite.
             Ok(eigen) if eigen.values.last().is_some_and(|value| *value < -floor) => {
                 Err(Error::NeverLearned { row: 0 })
@@ -180,13 +181,12 @@ impl<T: Scalar> Statistics<T> {
             self.counts[class] -= 1;
         }
         self.samples -= classes.len();
-        // All of J is to be written anew: beside an old column, a new one would tell what was taken away.
-        self.note_sums(&(0..self.counts.len()).collect::<Vec<_>>());
         self.keep_directions(&eigen, rank - gone);
         // Other samples may have had a little of what was removed, and J still has it.
         self.outside |= gone > 0;
         self.losses.assumed += unchecked;
-        Ok(unchecked)
+        // All of J changes: beside an old column, a new one would tell what was taken away.
+        Ok((unchecked, Delta::everything(self.counts.len())))
     }
 
     /// The caller has a record that so many samples, which could not be checked, were learned under their labels.
@@ -201,14 +201,14 @@ impl<T: Scalar> Statistics<T> {
     /// random features make no other sample look like that. A sample that cannot be part of S, or that has the clear label of
     /// another class, is refused.
     fn unproven(&mut self, known: &Mat<f64>, classes: &[usize]) -> Result<usize, Error> {
-        self.settle();
         let m = classes.len();
+        self.settle();
         if self.losses.cuts > 0 || self.latest_cut.directions > 0 || self.gram.rank() == 0 {
             return Ok(m);
         }
         let mut inverted = known.transpose().to_owned();
         let floor = self.gram.rounding_floor();
-        match self.gram.solve(&mut inverted, floor) {
+        match self.gram().solve(&mut inverted, floor) {
             Err(Error::NotPositiveDefinite { .. }) => return Ok(m),
             outcome => outcome?,
         }
@@ -269,15 +269,5 @@ impl<T: Scalar> Statistics<T> {
         let scale = T::from_f64(sign);
         self.sums[class].to_mut().iter_mut().zip(h.iter()).for_each(|(sum, v)| *sum += *v * scale);
         (0..known.nrows()).for_each(|i| self.cross[(class, i)] += sign * known[i]);
-    }
-
-    fn note_sums(&mut self, classes: &[usize]) {
-        if let Some(changes) = &mut self.changes {
-            changes.sums.extend(classes);
-            changes.cross.extend(classes);
-            // A class that was removed may have been noted before.
-            changes.sums.split_off(&self.counts.len());
-            changes.cross.split_off(&self.counts.len());
-        }
     }
 }

@@ -3,6 +3,8 @@
 mod edit;
 mod state;
 
+use std::sync::Arc;
+
 use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_inverse::invert_lower_triangular;
 use faer::prelude::Reborrow;
@@ -10,15 +12,16 @@ use faer::{Accum, Mat, MatMut, MatRef};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-pub use state::{Changes, Factor, State, Step};
+pub use state::{Factor, State, Step};
 
 use crate::basis::{Basis, Split};
 use crate::buffer::Buffer;
+use crate::delta::Delta;
 use crate::error::Error;
-use crate::filter::rounding;
 use crate::gram::{Eigen, Gram};
 use crate::linalg::{cast, cholesky_lower, column_norms, par};
 use crate::scalar::Scalar;
+use crate::spectrum::rounding;
 
 /// Multiple of the rounding unit below which a residual counts as rounding noise.
 ///
@@ -103,8 +106,9 @@ impl Losses {
 #[derive(Debug, Clone)]
 pub struct Statistics<T> {
     basis: Basis<T>,
-    gram: Gram,
-    /// What S still has to take in, in this order: a model that was read from a file does so when S is first needed.
+    /// Shared with classifiers until it changes.
+    gram: Arc<Gram>,
+    /// What S still has to take in, in this order, before it is first used.
     pending: Vec<Step>,
     cross: Mat<f64>,
     /// J by columns, one per class.
@@ -117,8 +121,6 @@ pub struct Statistics<T> {
     /// Whether J may have components outside the basis: true once a compression has dropped directions.
     outside: bool,
     drop: f64,
-    /// What has changed since it was last written down, for models that are.
-    changes: Option<Changes>,
 }
 
 impl<T: Scalar> Statistics<T> {
@@ -126,7 +128,7 @@ impl<T: Scalar> Statistics<T> {
     pub fn new(width: usize, drop: f64) -> Self {
         Statistics {
             basis: Basis::new(width),
-            gram: Gram::default(),
+            gram: Arc::default(),
             pending: Vec::new(),
             cross: Mat::zeros(0, 0),
             sums: Vec::new(),
@@ -136,7 +138,6 @@ impl<T: Scalar> Statistics<T> {
             latest_cut: Cut::default(),
             outside: false,
             drop,
-            changes: None,
         }
     }
 
@@ -145,10 +146,22 @@ impl<T: Scalar> Statistics<T> {
         &self.basis
     }
 
-    /// The Gram matrix S.
+    /// The Gram matrix S. It is copied if a classifier still shares it.
     pub fn gram(&mut self) -> &mut Gram {
         self.settle();
-        &mut self.gram
+        Arc::make_mut(&mut self.gram)
+    }
+
+    /// S, to be shared until it changes.
+    pub(crate) fn shared_gram(&mut self) -> Arc<Gram> {
+        self.settle();
+        self.gram.clone()
+    }
+
+    /// S and N.
+    pub(crate) fn gram_and_cross(&mut self) -> (&mut Gram, &Mat<f64>) {
+        self.settle();
+        (Arc::make_mut(&mut self.gram), &self.cross)
     }
 
     /// Lets S take in what it still has to.
@@ -156,7 +169,8 @@ impl<T: Scalar> Statistics<T> {
         for step in std::mem::take(&mut self.pending) {
             match step {
                 Step::Whole { rank, upper } => {
-                    self.gram = Gram::from_packed(&upper, rank).unwrap_or_else(|| unreachable!("sizes were checked"));
+                    // `from_state` has checked the sizes.
+                    self.gram = Arc::new(Gram::from_packed(&upper, rank).unwrap_or_default());
                 }
                 Step::Grow(factor) => self.grow(&factor),
             }
@@ -165,7 +179,7 @@ impl<T: Scalar> Statistics<T> {
 
     fn grow(&mut self, factor: &Factor) {
         let (b, r) = (factor.matrix(), self.gram.rank());
-        self.gram.grow(b.subrows(0, r), b.subrows(r, b.nrows() - r));
+        Arc::make_mut(&mut self.gram).grow(b.subrows(0, r), b.subrows(r, b.nrows() - r));
     }
 
     /// N = J Q, c x r.
@@ -241,7 +255,7 @@ impl<T: Scalar> Statistics<T> {
     ///
     /// N needs no product with J: with `H = Q C + Qn Rn`, `(J + Y H') [Q Qn] = [N + Y C',  J Qn + Y Rn']`, and
     /// `J Qn = 0` as long as J lies in the span of Q.
-    pub fn absorb(&mut self, h: MatMut<'_, T>, classes: &[usize]) {
+    pub fn absorb(&mut self, h: MatMut<'_, T>, classes: &[usize]) -> Delta {
         let width = self.basis.width();
         assert_eq!((h.nrows(), h.ncols()), (width, classes.len()));
         let norms = column_norms(h.rb());
@@ -249,7 +263,7 @@ impl<T: Scalar> Statistics<T> {
         let known_classes = self.counts.len();
         let all_classes = classes.iter().map(|class| class + 1).max().unwrap_or(0).max(known_classes);
         self.counts.resize(all_classes, 0);
-        self.sums.resize_with(all_classes, || Buffer::Owned(vec![T::from_f64(0.0); width]));
+        self.sums.resize_with(all_classes, || Buffer::from(vec![T::from_f64(0.0); width]));
         classes.iter().for_each(|&class| self.counts[class] += 1);
         self.samples += classes.len();
 
@@ -275,35 +289,18 @@ impl<T: Scalar> Statistics<T> {
             cross.as_mut().subcols_mut(rank, new.nrows()).copy_from(self.project_label_sums_onto(rank));
         }
         self.cross = cross;
-        match &mut self.changes {
-            None => {
-                self.settle();
-                self.gram.grow(known.as_ref(), new.as_ref());
-            }
-            Some(changes) => {
-                changes.sums.extend(classes);
-                changes.cross.extend(classes);
-                if self.outside {
-                    changes.cross.extend(0..all_classes);
-                }
-                let factor = Factor::new(known.as_ref(), new.as_ref());
-                if !changes.gram {
-                    changes.factors.push(factor.clone());
-                }
-                // Beyond twice the size of S, S itself is written instead, and need not be put off any longer.
-                let noted: usize = changes.factors.iter().map(|factor| factor.data().len()).sum();
-                let many = noted > self.basis.rank() * (self.basis.rank() + 1);
-                if self.pending.is_empty() {
-                    self.grow(&factor);
-                } else {
-                    self.pending.push(Step::Grow(factor));
-                }
-                if many {
-                    self.settle();
-                    self.note_gram();
-                }
-            }
+        let factor = Factor::new(known.as_ref(), new.as_ref());
+        if self.pending.is_empty() {
+            self.grow(&factor);
+        } else {
+            self.pending.push(Step::Grow(factor.clone()));
         }
+        let mut delta = Delta::of_classes(classes.iter().copied(), all_classes);
+        if self.outside {
+            delta.cross.extend(0..all_classes);
+        }
+        delta.factors.push(factor);
+        delta
     }
 
     /// Algorithm 5: J by additions.
@@ -324,39 +321,38 @@ impl<T: Scalar> Statistics<T> {
     }
 
     /// `S <- tau_k(S)`: keeps the k largest eigenvalues, without touching anything E-sized (Algorithm 4's cut).
-    pub fn cut(&mut self, k: impl FnOnce(&[f64]) -> usize) -> Result<(), Error> {
+    pub fn cut(&mut self, k: impl FnOnce(&[f64]) -> usize) -> Result<Delta, Error> {
         let eigen = self.gram().eigen()?;
         let k = k(&eigen.values);
-        if k < eigen.values.len() {
-            let cut = Cut::of(&eigen.values, k);
-            self.losses.book(std::mem::replace(&mut self.latest_cut, cut));
-            self.gram.set_eigen(&eigen.values[..k], eigen.vectors.as_ref().subcols(0, k));
-            self.note_gram();
+        if k >= eigen.values.len() {
+            return Ok(Delta::none(self.counts.len()));
         }
-        Ok(())
+        let cut = Cut::of(&eigen.values, k);
+        self.losses.book(std::mem::replace(&mut self.latest_cut, cut));
+        self.gram().set_eigen(&eigen.values[..k], eigen.vectors.as_ref().subcols(0, k));
+        Ok(Delta::replaced_gram(self.counts.len()))
     }
 
     /// Shrinks the basis to its `rank` leading eigendirections: `Q <- Q V`, `S <- diag(mu)`.
-    pub fn compress(&mut self, rank: usize) -> Result<(), Error> {
+    pub fn compress(&mut self, rank: usize) -> Result<Delta, Error> {
         let eigen = self.gram().eigen()?;
         if rank >= eigen.values.len() {
-            return Ok(());
+            return Ok(Delta::none(self.counts.len()));
         }
         let cut = Cut::of(&eigen.values, rank);
         self.losses.book(cut);
         self.losses.capped += cut.directions;
         self.outside = true;
         self.keep_directions(&eigen, rank);
-        Ok(())
+        Ok(Delta::replaced_basis(self.counts.len()))
     }
 
     /// `Q <- Q V`, `S <- diag(mu)`, `N <- N V` for the first `rank` eigenvectors of S.
     fn keep_directions(&mut self, eigen: &Eigen, rank: usize) {
         let vectors = eigen.vectors.as_ref().subcols(0, rank);
-        self.gram.set_diagonal(&eigen.values[..rank].iter().map(|v| v.max(0.0)).collect::<Vec<_>>());
+        self.gram().set_diagonal(&eigen.values[..rank].iter().map(|v| v.max(0.0)).collect::<Vec<_>>());
         self.cross = &self.cross * vectors;
         self.basis.rotate(vectors);
-        self.note_basis();
         if self.basis.drift() > DRIFT_LIMIT * T::EPSILON {
             self.reorthonormalise();
         }
@@ -376,7 +372,7 @@ impl<T: Scalar> Statistics<T> {
         matmul(&mut scaled, Accum::Replace, self.gram.to_matrix(), &l, 1.0, par());
         let mut turned = Mat::<f64>::zeros(rank, rank);
         matmul(&mut turned, Accum::Replace, l.transpose(), &scaled, 1.0, par());
-        self.gram.set_matrix(turned.as_ref());
+        self.gram().set_matrix(turned.as_ref());
         self.cross = &self.cross * &l;
         self.basis.rotate(inverse.transpose());
     }

@@ -1,13 +1,12 @@
-//! The statistics laid open: to be written down, as a whole or as what has changed, and to be made again.
+//! The parts of the statistics, from which they can be made again.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use faer::{Mat, MatRef};
 
 use super::{Cut, Losses, Statistics};
 use crate::basis::Basis;
 use crate::buffer::Buffer;
-use crate::gram::Gram;
 use crate::scalar::Scalar;
 
 /// What S takes in at a time: `S <- [S 0; 0 0] + B B'`.
@@ -38,7 +37,7 @@ impl Factor {
         let r = qr.thin_R();
         let columns = r.nrows();
         let entries = (0..columns).flat_map(|j| (0..rows).map(move |i| if i >= j { r[(j, i)] } else { 0.0 }));
-        Factor { rows, columns, data: Buffer::Owned(entries.collect()) }
+        Factor { rows, columns, data: Buffer::from(entries.collect::<Vec<_>>()) }
     }
 
     /// B, r x m.
@@ -64,21 +63,6 @@ pub enum Step {
     },
     /// It takes something in.
     Grow(Factor),
-}
-
-/// What has changed in the statistics since they were last written down.
-#[derive(Debug, Clone, Default)]
-pub struct Changes {
-    /// What S has taken in, unless it was replaced.
-    pub factors: Vec<Factor>,
-    /// S is another matrix now.
-    pub gram: bool,
-    /// Q has other columns now; otherwise some may have been appended.
-    pub basis: bool,
-    /// Classes whose column of J is another.
-    pub sums: BTreeSet<usize>,
-    /// Classes whose row of N is another, apart from zeros at its end.
-    pub cross: BTreeSet<usize>,
 }
 
 /// Everything that the statistics consist of.
@@ -133,7 +117,7 @@ impl<T: Scalar> Statistics<T> {
         }
         Some(Statistics {
             basis: Basis::from_blocks(width, rank, basis)?,
-            gram: Gram::default(),
+            gram: Arc::default(),
             pending: gram,
             cross,
             sums,
@@ -143,65 +127,11 @@ impl<T: Scalar> Statistics<T> {
             latest_cut,
             outside,
             drop,
-            changes: None,
         })
-    }
-
-    /// From now on, what changes is noted.
-    pub fn track_changes(&mut self) {
-        self.changes.get_or_insert_default();
-    }
-
-    /// What has changed so far.
-    pub fn changes(&self) -> &Changes {
-        static NONE: Changes =
-            Changes { factors: Vec::new(), gram: false, basis: false, sums: BTreeSet::new(), cross: BTreeSet::new() };
-        self.changes.as_ref().unwrap_or(&NONE)
-    }
-
-    /// Puts another note of changes in the place of this one; none, and nothing is noted any more.
-    pub fn swap_changes(&mut self, changes: Option<Changes>) -> Option<Changes> {
-        std::mem::replace(&mut self.changes, changes)
-    }
-
-    /// What has changed since this was last asked.
-    pub fn take_changes(&mut self) -> Changes {
-        self.changes.as_mut().map(std::mem::take).unwrap_or_default()
-    }
-
-    /// Takes a class for changed: it has another name, under which it is to be written.
-    pub fn note_class(&mut self, class: usize) {
-        if let Some(changes) = &mut self.changes {
-            changes.sums.insert(class);
-            changes.cross.insert(class);
-        }
-    }
-
-    /// Takes everything for changed: it is to be written down for the first time.
-    pub fn note_all(&mut self) {
-        self.note_basis();
-        if let Some(changes) = &mut self.changes {
-            changes.sums.extend(0..self.counts.len());
-        }
     }
 
     /// Whether J may have components outside the basis.
     pub fn outside(&self) -> bool {
         self.outside
-    }
-
-    pub(super) fn note_gram(&mut self) {
-        if let Some(changes) = &mut self.changes {
-            changes.gram = true;
-            changes.factors.clear();
-        }
-    }
-
-    pub(super) fn note_basis(&mut self) {
-        self.note_gram();
-        if let Some(changes) = &mut self.changes {
-            changes.basis = true;
-            changes.cross.extend(0..self.counts.len());
-        }
     }
 }

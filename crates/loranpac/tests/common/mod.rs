@@ -2,7 +2,8 @@
 #![allow(dead_code)]
 
 use faer::Mat;
-use loranpac::{Features, Label, Learner, Scalar, Statistics};
+use loranpac::internals::{Delta, Scalar, Statistics};
+use loranpac::{Features, Label, Learner};
 
 /// Features of [`samples`].
 pub const DIM: usize = 8;
@@ -106,9 +107,9 @@ pub fn spectral(u: &Mat<f64>, sigma: &[f64], power: i32) -> Mat<f64> {
 }
 
 /// Learns a task in either precision.
-pub fn absorb<T: Scalar>(stats: &mut Statistics<T>, h: &Mat<f64>, y: &[usize]) {
+pub fn absorb<T: Scalar>(stats: &mut Statistics<T>, h: &Mat<f64>, y: &[usize]) -> Delta {
     let mut h = Mat::<T>::from_fn(h.nrows(), h.ncols(), |i, j| T::from_f64(h[(i, j)]));
-    stats.absorb(h.as_mut(), y);
+    stats.absorb(h.as_mut(), y)
 }
 
 /// Q as a matrix in f64.
@@ -146,7 +147,6 @@ pub fn learn(model: &mut dyn Learner, (x, y): &Task) {
 }
 
 pub fn accuracy(model: &mut dyn Learner, (x, y): &Task) -> f64 {
-    let winners = model.predict(Features::new(x, DIM).unwrap()).unwrap();
-    let labels = model.classes().labels();
-    winners.iter().zip(y).filter(|(w, y)| labels[**w] == **y).count() as f64 / y.len() as f64
+    let winners = model.classifier().unwrap().predict(Features::new(x, DIM).unwrap()).unwrap();
+    winners.iter().zip(y).filter(|(winner, y)| winner == y).count() as f64 / y.len() as f64
 }

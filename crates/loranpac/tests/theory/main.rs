@@ -11,7 +11,8 @@ mod state;
 use common::*;
 use faer::Mat;
 use loranpac::filter::solve;
-use loranpac::{Assumptions, Bounds, Certificate, Filter, Gaussian, Statistics, Truncation};
+use loranpac::internals::{Statistics};
+use loranpac::{Assumptions, Bounds, Certificate, Filter, Gaussian, Truncation};
 use state::*;
 
 fn norm(a: &Mat<f64>) -> f64 {
@@ -498,7 +499,7 @@ fn theorem_w_offline_online() {
 fn where_the_theorems_say_nothing_there_are_no_bounds() {
     let tasks = stream(1, WIDTH, &[10, 10, 10], CLASSES);
     let mut stats = Statistics::<f64>::new(WIDTH, 20.0);
-    tasks.iter().for_each(|(h, y)| absorb(&mut stats, h, y));
+    tasks.iter().for_each(|(h, y)| drop(absorb(&mut stats, h, y)));
     let certificate = |stats: &mut Statistics<f64>, filter: Filter| {
         let facts = solve(stats, filter, MAX_RANK).unwrap().facts;
         Certificate::new(stats, facts)
@@ -512,7 +513,7 @@ fn where_the_theorems_say_nothing_there_are_no_bounds() {
     let given = Gaussian { truth: 1.0, variance: 1.0, classes: CLASSES, covariance_gap: 1.0 };
     assert_eq!(ridge.training_error_gaussian(&given), None);
     let mut literal = Statistics::<f64>::new(WIDTH, 0.0);
-    tasks.iter().for_each(|(h, y)| absorb(&mut literal, h, y));
+    tasks.iter().for_each(|(h, y)| drop(absorb(&mut literal, h, y)));
     assert!(certificate(&mut literal, hard(0.0)).bounds.is_none(), "a classifier from rounded products");
     let soft = certificate(&mut stats, Filter::Soft(loranpac::Ridge::GeometricMean));
     assert!(soft.bounds.is_none() && soft.condition.is_none() && soft.largest_class > 0);
@@ -524,7 +525,7 @@ fn what_is_dropped_at_rounding_level_is_bounded() {
     let tasks = stream(2, WIDTH, &[8, 8], CLASSES);
     let twice: Vec<_> = tasks.iter().chain(&tasks).cloned().collect();
     let mut stats = Statistics::<f32>::new(WIDTH, 20.0);
-    twice.iter().for_each(|(h, y)| absorb(&mut stats, h, y));
+    twice.iter().for_each(|(h, y)| drop(absorb(&mut stats, h, y)));
     assert_eq!(stats.basis().rank(), 16);
     let dropped = stats.losses().dropped;
     let (h, _) = concat(&twice);

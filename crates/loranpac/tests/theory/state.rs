@@ -4,7 +4,8 @@ use std::sync::OnceLock;
 
 use faer::{Mat, Side};
 use loranpac::filter::solve;
-use loranpac::{Certificate, Filter, Statistics, Truncation};
+use loranpac::internals::{Statistics};
+use loranpac::{Certificate, Filter, Truncation};
 
 use crate::common::*;
 
@@ -100,8 +101,8 @@ fn state(seed: u64) -> State {
             Kind::Capped => rank,
         };
         match kind {
-            Kind::Paper => stats.cut(|mu| rule.kept(mu, WIDTH, samples, MAX_RANK)).unwrap(),
-            Kind::Capped if rank > cap + 3 => stats.compress(cap).unwrap(),
+            Kind::Paper => drop(stats.cut(|mu| rule.kept(mu, WIDTH, samples, MAX_RANK)).unwrap()),
+            Kind::Capped if rank > cap + 3 => drop(stats.compress(cap).unwrap()),
             _ => {}
         }
         // The last cut of the paper schedule belongs to the present.

@@ -1,0 +1,90 @@
+//! Sessions in memory: written into a folder, as a whole or as what changed since.
+
+use std::path::Path;
+
+use loranpac::Learner;
+use loranpac::internals::Delta;
+
+use crate::commit;
+use crate::disk::{Disk, RealDisk};
+use crate::error::Error;
+use crate::folder::{Building, is_free};
+use crate::manifest::Manifest;
+use crate::session::Session;
+
+impl Session {
+    /// Reads everything into memory, compared with its checksums; the session has no folder afterwards.
+    pub fn into_memory(mut self) -> Result<Session, Error> {
+        match self.manifest.weights {
+            Some(_) => self.prepared()?,
+            None => self.model()?,
+        };
+        self.home = None;
+        Ok(self)
+    }
+
+    /// Writes a model that lives in memory: into a new folder, or as the next version of the model that it was read from or
+    /// last written to, if that is what the folder holds. Only what changed since is written then. Any other model is
+    /// replaced if `overwrite` is set, as its next version.
+    pub fn save(&mut self, folder: &Path, overwrite: bool) -> Result<(), Error> {
+        self.save_on(Box::new(RealDisk), folder, overwrite)
+    }
+
+    /// The same on any disk.
+    pub fn save_on(&mut self, disk: Box<dyn Disk>, folder: &Path, overwrite: bool) -> Result<(), Error> {
+        let everything = Delta::everything(self.model()?.classes().len());
+        if is_free(folder) {
+            let building = Building::begin(&*disk, folder)?;
+            let base = Manifest { version: 0, restored: None, contents: None, ..self.manifest.emptied() };
+            let written = self.written(&*disk, building.folder(), base, everything)?;
+            building.publish()?;
+            self.manifest = written;
+            return Ok(());
+        }
+        let there = match overwrite {
+            // The model in the folder may be damaged: nothing of it is needed.
+            true => Session::open_to_roll_back_on(disk, folder)?,
+            false => Session::open_to_write_on(disk, folder)?,
+        };
+        let Some(home) = &there.home else { return Ok(()) };
+        let Manifest { version, files, keep, .. } = &there.manifest;
+        let is_ours = !files.is_empty() && (version, files) == (&self.manifest.version, &self.manifest.files);
+        let (base, delta) = if is_ours && !overwrite {
+            (self.manifest.clone(), self.delta.clone())
+        } else if overwrite {
+            let keep = self.manifest.keep.max(*keep);
+            (Manifest { version: *version, keep, ..self.manifest.emptied() }, everything)
+        } else {
+            let reason = "was changed by another process, or is another model; overwrite makes this its next version";
+            return Err(Error::Refused(format!("{} {reason}", folder.display())));
+        };
+        let base = Manifest { restored: None, contents: None, ..base };
+        self.manifest = self.written(&*home.disk, folder, base, delta)?;
+        Ok(())
+    }
+
+    /// Writes a version. If that fails, the session belongs to no folder any more: the next version is written as a whole.
+    fn written(
+        &mut self,
+        disk: &dyn Disk,
+        folder: &Path,
+        base: Manifest,
+        delta: Delta,
+    ) -> Result<Manifest, Error> {
+        self.manifest = self.manifest.emptied();
+        let written = commit::write(disk, folder, base, self.model()?, &delta)?;
+        self.delta = Delta::default();
+        Ok(written)
+    }
+
+    /// Writes a copy of the model into a new folder, to which the session does not belong afterwards.
+    pub fn save_copy(&mut self, folder: &Path) -> Result<(), Error> {
+        let (manifest, delta) = (self.manifest.clone(), self.delta.clone());
+        let outcome = match is_free(folder) {
+            true => self.save(folder, false),
+            false => Err(Error::Refused(format!("{} exists already", folder.display()))),
+        };
+        (self.manifest, self.delta) = (manifest, delta);
+        outcome
+    }
+}

@@ -1,0 +1,250 @@
+//! A model with everything that is recorded about it, in memory or in a folder: the one owner of both.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use loranpac::internals::Delta;
+use loranpac::{Classifier, Features, Label, Learner, Model};
+
+use crate::commit;
+use crate::digest::Fingerprint;
+use crate::disk::{Disk, RealDisk};
+use crate::error::Error;
+use crate::folder::{Building, MANIFEST, lock};
+use crate::load::{self, Files};
+use crate::manifest::{Manifest, Settings, TaskEntry};
+
+/// How often a reader looks again when the model is replaced while it opens it.
+pub(crate) const OPEN_RETRIES: usize = 8;
+
+/// A model and its manifest. What changes in memory becomes a version on the disk by [`Session::commit`] or
+/// [`Session::save`].
+pub struct Session {
+    pub(crate) manifest: Manifest,
+    /// Read from the files when it is first needed.
+    pub(crate) model: Option<Model>,
+    /// What changed since the model was last read or written.
+    pub(crate) delta: Delta,
+    /// Where the model is, unless it lives in memory.
+    pub(crate) home: Option<Home>,
+}
+
+/// The folder of a model that was opened.
+pub(crate) struct Home {
+    pub folder: PathBuf,
+    pub disk: Box<dyn Disk>,
+    pub files: Files,
+    /// Held by the one session that may write.
+    pub lock: Option<File>,
+    /// Whether the files have been compared with their checksums.
+    pub checked: bool,
+}
+
+impl Session {
+    /// A new model in memory.
+    pub fn in_memory(settings: &Settings) -> Result<Session, Error> {
+        let manifest = Manifest::new(settings)?;
+        let model = Model::new(settings.lift.build(true)?, settings.config)?;
+        Ok(Session { manifest, model: Some(model), delta: Delta::default(), home: None })
+    }
+
+    /// A new model in a folder that must not exist.
+    pub fn create(folder: &Path, settings: &Settings) -> Result<Session, Error> {
+        Session::create_on(Box::new(RealDisk), folder, settings)
+    }
+
+    /// The same on any disk.
+    pub fn create_on(disk: Box<dyn Disk>, folder: &Path, settings: &Settings) -> Result<Session, Error> {
+        let manifest = Manifest::new(settings)?;
+        let building = Building::begin(&*disk, folder)?;
+        commit::begin(&*disk, building.folder(), &manifest)?;
+        let lock = Some(building.publish()?);
+        let home = Home { folder: folder.to_owned(), disk, files: Files::default(), lock, checked: true };
+        Ok(Session { manifest, model: None, delta: Delta::default(), home: Some(home) })
+    }
+
+    /// Whether a folder holds a model that was made with these settings and has not changed since.
+    pub fn is_new(folder: &Path, settings: &Settings) -> bool {
+        match (Manifest::new(settings), Manifest::read(&folder.join(MANIFEST))) {
+            (Ok(expected), Ok(found)) => Manifest { software: found.software.clone(), ..expected } == found,
+            _ => false,
+        }
+    }
+
+    /// Opens a model to read it. Writers do not disturb.
+    pub fn open(folder: &Path) -> Result<Session, Error> {
+        let mut last = None;
+        for _ in 0..OPEN_RETRIES {
+            match Session::opened(folder, Box::new(RealDisk), None) {
+                // A writer may have replaced the model, and removed files of this version, in the meantime.
+                Err(error @ Error::Missing { .. }) => last = Some(error),
+                outcome => return outcome,
+            }
+        }
+        Err(last.unwrap_or_else(|| no_model(folder)))
+    }
+
+    /// Opens a model to change it; refused while another process does.
+    pub fn open_to_write(folder: &Path) -> Result<Session, Error> {
+        Session::open_to_write_on(Box::new(RealDisk), folder)
+    }
+
+    /// The same on any disk.
+    pub fn open_to_write_on(disk: Box<dyn Disk>, folder: &Path) -> Result<Session, Error> {
+        if fs::symlink_metadata(folder.join(MANIFEST)).is_err() {
+            return Err(no_model(folder));
+        }
+        let lock = lock(folder)?;
+        let session = Session::opened(folder, disk, Some(lock))?;
+        if let Some(home) = &session.home {
+            // Files that cannot be removed do no harm.
+            let _ = commit::collect(&*home.disk, &home.folder, &session.manifest);
+        }
+        Ok(session)
+    }
+
+    fn opened(folder: &Path, disk: Box<dyn Disk>, lock: Option<File>) -> Result<Session, Error> {
+        let path = folder.join(MANIFEST);
+        let manifest = match Manifest::read(&path) {
+            Err(Error::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                return Err(no_model(folder));
+            }
+            manifest => manifest?,
+        };
+        let files = Files::open(folder, &manifest)?;
+        let home = Home { folder: folder.to_owned(), disk, files, lock, checked: false };
+        Ok(Session { manifest, model: None, delta: Delta::default(), home: Some(home) })
+    }
+
+    /// What is recorded about the model: as it is on the disk, with what has been noted since.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The model. If it is on the disk, its files are compared with their checksums first.
+    pub fn model(&mut self) -> Result<&mut Model, Error> {
+        if let Some(home) = self.home.as_mut().filter(|home| !home.checked) {
+            home.files.check(&self.manifest)?;
+            home.checked = true;
+        }
+        self.model_unchecked()
+    }
+
+    /// The same without the comparison: files are mapped, and nothing but the manifest is read.
+    pub fn model_unchecked(&mut self) -> Result<&mut Model, Error> {
+        let model = match (self.model.take(), &self.home) {
+            (Some(model), _) => model,
+            (None, Some(home)) => load::model(&home.files, &self.manifest)?,
+            (None, None) => return Err(Error::Refused("the model was taken out of this session".to_owned())),
+        };
+        Ok(self.model.insert(model))
+    }
+
+    /// The model with its classifier: the stored one if nothing changed since it was formed, or else a new one.
+    pub fn prepared(&mut self) -> Result<&mut Model, Error> {
+        self.model()?;
+        if let (Some(home), Some(model), true) = (&self.home, &mut self.model, self.delta.is_empty())
+            && !model.is_prepared()
+        {
+            load::restore_classifier(&home.files, &self.manifest, model)?;
+        }
+        let model = self.model()?;
+        model.classifier()?;
+        Ok(model)
+    }
+
+    /// The classifier of the model as it is now, with the fitted temperature and with novelty.
+    pub fn classifier(&mut self) -> Result<Classifier, Error> {
+        let temperature = self.manifest.temperature();
+        Ok(self.prepared()?.classifier()?.with_temperature(temperature))
+    }
+
+    /// The classifier for prediction alone. A stored one is read without the model behind it; it tells no novelty.
+    pub fn predictor(&mut self) -> Result<Classifier, Error> {
+        if let (None, Some(home)) = (&self.model, &self.home)
+            && let Some(classifier) = load::classifier(&home.files, &self.manifest)?
+        {
+            return Ok(classifier.with_temperature(self.manifest.temperature()));
+        }
+        self.classifier()
+    }
+
+    /// The task of this digest, if it was learned.
+    pub fn task(&self, digest: &str) -> Option<&TaskEntry> {
+        self.manifest.tasks.iter().find(|task| task.digest == digest)
+    }
+
+    /// Learns samples, in memory. After an error a session with a folder must be opened anew.
+    pub fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
+        self.model()?;
+        let (Some(model), delta) = (&mut self.model, &mut self.delta) else { return Ok(()) };
+        // Increments of S are worth keeping only for a model that has files.
+        let journal = self.home.is_some() || !self.manifest.files.is_empty();
+        let mut rank = 0;
+        let outcome = model.learn_with(x, labels, &mut |mut change| {
+            rank = change.factors.last().map_or(rank, |factor| factor.matrix().nrows());
+            if !journal {
+                change.factors.clear();
+            }
+            delta.append(change);
+            // Increments of twice the size of S are not worth keeping: S is written instead.
+            if delta.factor_len() > rank * (rank + 1) {
+                delta.drop_factors();
+            }
+        });
+        if !journal {
+            delta.drop_factors();
+        }
+        outcome?;
+        self.manifest.encoder.add(x);
+        Ok(())
+    }
+
+    /// Records what was learned under a name, for the next version.
+    pub fn note(&mut self, name: &str, learned: &Fingerprint) {
+        self.manifest.note(name, learned);
+    }
+
+    /// Gives the encoder a name, if it has none.
+    pub fn name_encoder(&mut self, name: &str) {
+        self.manifest.encoder.name.get_or_insert_with(|| name.to_owned());
+    }
+
+    /// How many earlier versions are kept from now on.
+    pub fn keep(&mut self, versions: usize) {
+        self.manifest.keep = versions;
+    }
+
+    /// Writes everything that changed, as one step: a power cut leaves the model as it was or as it is.
+    pub fn commit(&mut self) -> Result<(), Error> {
+        let manifest = Manifest { restored: None, contents: None, ..self.manifest.clone() };
+        let home = self.home.as_mut().ok_or_else(|| Error::Refused("the model has no folder".to_owned()))?;
+        home.check_writable()?;
+        let outcome = match &mut self.model {
+            Some(model) => commit::write(&*home.disk, &home.folder, manifest, model, &self.delta),
+            None => commit::write_manifest(&*home.disk, &home.folder, manifest),
+        };
+        if outcome.is_err() {
+            // Memory and disk differ, and nothing may be built on that.
+            home.lock = None;
+        }
+        self.manifest = outcome?;
+        self.delta = Delta::default();
+        home.files = Files::open(&home.folder, &self.manifest)?;
+        Ok(())
+    }
+}
+
+impl Home {
+    pub fn check_writable(&self) -> Result<(), Error> {
+        match self.lock {
+            Some(_) => Ok(()),
+            None => Err(Error::Refused(format!("{} was opened to be read only", self.folder.display()))),
+        }
+    }
+}
+
+pub(crate) fn no_model(folder: &Path) -> Error {
+    Error::Refused(format!("{} is not a model; make one with: loranpac init", folder.display()))
+}

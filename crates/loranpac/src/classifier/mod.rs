@@ -1,0 +1,279 @@
+//! What predicts, everywhere: a value that never changes, that threads share, and that costs little to clone.
+
+mod kernel;
+mod linear;
+
+use std::sync::{Arc, OnceLock};
+
+use faer::{Mat, MatRef};
+
+pub(crate) use kernel::{KernelScorer, extend_kernel};
+pub(crate) use linear::unit_columns;
+use linear::{coordinates, cosines, linear_scores};
+
+use crate::basis::Basis;
+use crate::error::Error;
+use crate::features::Features;
+use crate::filter::{Facts, Novelty};
+use crate::gram::Gram;
+use crate::label::{Label, LabelTable};
+use crate::lift::FeatureSpace;
+use crate::scores::Scores;
+
+/// Samples that are lifted at a time.
+pub const CHUNK: usize = 384;
+
+/// The temperature of probabilities where none was fitted: scores of least squares lie between 0 and 1, and differ by tenths.
+pub const UNCALIBRATED: f64 = 0.1;
+
+/// A classifier as it was when [`crate::Learner::classifier`] formed it. Learning goes on without affecting it.
+#[derive(Clone)]
+pub struct Classifier {
+    space: FeatureSpace,
+    labels: Arc<LabelTable>,
+    scorer: Arc<Scorer>,
+    /// Directions that the classifier uses, where the method keeps a basis of them.
+    directions: Option<Arc<Directions>>,
+    facts: Option<Facts>,
+    temperature: Option<f64>,
+}
+
+/// How scores come about.
+pub(crate) enum Scorer {
+    /// `H' W + b`.
+    Linear {
+        /// W, transposed: E x c.
+        weights: Mat<f32>,
+        /// b, or nothing.
+        bias: Vec<f32>,
+    },
+    /// Cosine similarity to the columns of a d x c matrix, which have length 1.
+    Cosine(Mat<f32>),
+    /// `A k(Z, x)`.
+    Kernel(KernelScorer),
+}
+
+/// What tells how much of a sample lies outside the directions that the classifier uses.
+pub(crate) enum Directions {
+    /// Coordinates in a basis.
+    Basis(Basis<f32>, Novelty),
+    /// Kernel values with the kept samples.
+    Kernel {
+        /// After an eviction: coordinates in which everything has mass 1.
+        turn: Option<Mat<f64>>,
+        /// Made when it is first needed where K was not kept.
+        novelty: OnceLock<Novelty>,
+        /// Makes it from K.
+        make: Box<dyn Fn(Arc<Gram>) -> Novelty + Send + Sync>,
+    },
+}
+
+impl Directions {
+    /// With K, if it is kept in memory.
+    pub fn kernel(
+        turn: Option<Mat<f64>>,
+        gram: Option<Arc<Gram>>,
+        make: impl Fn(Arc<Gram>) -> Novelty + Send + Sync + 'static,
+    ) -> Self {
+        let novelty = gram.map_or_else(OnceLock::new, |gram| OnceLock::from(make(gram)));
+        Directions::Kernel { turn, novelty, make: Box::new(make) }
+    }
+}
+
+impl Classifier {
+    pub(crate) fn new(space: FeatureSpace, labels: &LabelTable, scorer: Scorer) -> Self {
+        let (labels, scorer) = (Arc::new(labels.clone()), Arc::new(scorer));
+        Classifier { space, labels, scorer, directions: None, facts: None, temperature: None }
+    }
+
+    /// A linear classifier on the features of `space`: `fill` writes the E weights of each label, by its place in `labels`.
+    ///
+    /// Fails if two labels are the same, if the space has infinite width, or if `fill` does.
+    pub fn linear<E: From<Error>>(
+        space: FeatureSpace,
+        labels: &[Label],
+        mut fill: impl FnMut(usize, &mut [f32]) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let table = LabelTable::from_labels(labels)?;
+        let infinite = || Error::setting("width", "infinite", "a linear classifier has a finite width");
+        let width = space.width().finite().ok_or_else(infinite)?;
+        let mut weights = Mat::zeros(width, labels.len());
+        for class in 0..labels.len() {
+            fill(class, weights.col_as_slice_mut(class))?;
+        }
+        Ok(Classifier::new(space, &table, Scorer::Linear { weights, bias: Vec::new() }))
+    }
+
+    pub(crate) fn with_facts(self, facts: Facts) -> Self {
+        Classifier { facts: Some(facts), ..self }
+    }
+
+    pub(crate) fn with_directions(self, directions: Directions) -> Self {
+        Classifier { directions: Some(Arc::new(directions)), ..self }
+    }
+
+    pub(crate) fn with_labels(self, labels: &LabelTable) -> Self {
+        Classifier { labels: Arc::new(labels.clone()), ..self }
+    }
+
+    /// The same classifier with a temperature that was fitted on held-out samples.
+    pub fn with_temperature(self, temperature: Option<f64>) -> Self {
+        Classifier { temperature, ..self }
+    }
+
+    /// Features per sample, d.
+    pub fn dim(&self) -> usize {
+        self.space.dim()
+    }
+
+    /// The feature space.
+    pub fn space(&self) -> &FeatureSpace {
+        &self.space
+    }
+
+    /// The labels, in the order of the columns of [`Classifier::scores`].
+    pub fn labels(&self) -> &[Label] {
+        self.labels.labels()
+    }
+
+    /// The column of a label.
+    pub fn column(&self, label: &Label) -> Option<usize> {
+        self.labels.get(label)
+    }
+
+    /// What forming the classifier showed, for the LoRanPAC family.
+    pub fn facts(&self) -> Option<&Facts> {
+        self.facts.as_ref()
+    }
+
+    /// The temperature of probabilities, if one was fitted.
+    pub fn temperature(&self) -> Option<f64> {
+        self.temperature
+    }
+
+    /// The weights, for linear classifiers without a bias.
+    pub fn weights(&self) -> Option<Weights<'_>> {
+        match &*self.scorer {
+            Scorer::Linear { weights, bias } if bias.is_empty() => Some(Weights(weights)),
+            _ => None,
+        }
+    }
+
+    /// A, transposed (n x c), and a bound on the change of `H H'` by evicted samples, at infinite width.
+    pub fn coefficients(&self) -> Option<(MatRef<'_, f64>, f64)> {
+        self.kernel().map(|kernel| (kernel.weights.as_ref(), kernel.lost))
+    }
+
+    pub(crate) fn kernel(&self) -> Option<&KernelScorer> {
+        match &*self.scorer {
+            Scorer::Kernel(kernel) => Some(kernel),
+            _ => None,
+        }
+    }
+
+    /// Bytes of the weights.
+    pub fn bytes(&self) -> usize {
+        match &*self.scorer {
+            Scorer::Linear { weights, bias } => bytes_of(weights) + size_of_val(&bias[..]),
+            Scorer::Cosine(means) => bytes_of(means),
+            Scorer::Kernel(kernel) => kernel.samples.bytes() + bytes_of(&kernel.weights),
+        }
+    }
+
+    /// One score per sample and label; the highest wins. The scores of a sample are the same to the last bit whatever else
+    /// is in its batch.
+    pub fn scores(&self, x: Features<'_>) -> Result<Scores, Error> {
+        x.validate(self.dim())?;
+        let classes = self.labels.len();
+        let mut values = Vec::with_capacity(x.len() * classes);
+        match (&*self.scorer, &self.space) {
+            (Scorer::Linear { weights, bias }, FeatureSpace::Explicit(map)) => {
+                linear_scores(&**map, x, weights, bias, &mut values);
+            }
+            (Scorer::Cosine(means), _) => cosines(means, x, &mut values),
+            (Scorer::Kernel(kernel), _) => kernel.scores(x, &mut values),
+            // `Classifier::linear` accepts explicit spaces only.
+            (Scorer::Linear { .. }, FeatureSpace::Kernel(_)) => return Err(Error::NothingLearned),
+        }
+        Ok(Scores::new(values, classes))
+    }
+
+    /// The winning label of each sample.
+    pub fn predict(&self, x: Features<'_>) -> Result<Vec<Label>, Error> {
+        Ok(self.scores(x)?.argmax().into_iter().map(|column| self.labels()[column].clone()).collect())
+    }
+
+    /// The k best labels of each sample with their scores, best first.
+    pub fn top(&self, x: Features<'_>, k: usize) -> Result<Vec<Vec<(Label, f32)>>, Error> {
+        let named = |(column, score): (usize, f32)| (self.labels()[column].clone(), score);
+        Ok(self.scores(x)?.top_k(k).into_iter().map(|row| row.into_iter().map(named).collect()).collect())
+    }
+
+    /// A probability per sample and label: softmax of the scores over the temperature, or over [`UNCALIBRATED`].
+    pub fn probabilities(&self, x: Features<'_>) -> Result<Vec<Vec<f64>>, Error> {
+        let temperature = self.temperature.unwrap_or(UNCALIBRATED);
+        Ok(self.scores(x)?.rows().map(|row| softmax(row, temperature)).collect())
+    }
+
+    /// The share of each sample's energy outside the directions that the classifier uses, from 0 (familiar) to 1 (new).
+    /// None for methods that keep no such directions.
+    pub fn novelty(&self, x: Features<'_>) -> Result<Option<Vec<f64>>, Error> {
+        x.validate(self.dim())?;
+        let Some(directions) = &self.directions else { return Ok(None) };
+        let (novelty, known, energies) = match (&**directions, &self.space, self.kernel()) {
+            (Directions::Basis(basis, novelty), FeatureSpace::Explicit(map), _) => {
+                let (projected, energies) = coordinates(basis, &**map, x);
+                (novelty, projected, energies)
+            }
+            (Directions::Kernel { turn, novelty, make }, _, Some(kernel)) => {
+                let novelty = novelty.get_or_init(|| make(Arc::new(kernel.gram())));
+                let (known, energies) = kernel.known(x);
+                let known = turn.as_ref().map_or_else(|| known.transpose().to_owned(), |g| known.transpose() * g);
+                (novelty, known, energies)
+            }
+            _ => return Ok(None),
+        };
+        novelty.outside(known, &energies).map(Some)
+    }
+}
+
+/// The weights of a linear classifier.
+#[derive(Clone, Copy)]
+pub struct Weights<'a>(&'a Mat<f32>);
+
+impl<'a> Weights<'a> {
+    /// E.
+    pub fn width(&self) -> usize {
+        self.0.nrows()
+    }
+
+    /// Number of labels.
+    pub fn classes(&self) -> usize {
+        self.0.ncols()
+    }
+
+    /// The E weights of a label, by its column.
+    pub fn of(&self, class: usize) -> &'a [f32] {
+        self.0.col_as_slice(class)
+    }
+
+    /// The weights of each label.
+    pub fn columns(&self) -> impl ExactSizeIterator<Item = &'a [f32]> + use<'a> {
+        let weights = self.0;
+        (0..weights.ncols()).map(|class| weights.col_as_slice(class))
+    }
+}
+
+/// Probabilities of one sample's labels: softmax(scores / temperature).
+pub fn softmax(scores: &[f32], temperature: f64) -> Vec<f64> {
+    let highest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max) as f64;
+    let mut values: Vec<f64> = scores.iter().map(|score| ((*score as f64 - highest) / temperature).exp()).collect();
+    let sum: f64 = values.iter().sum();
+    values.iter_mut().for_each(|value| *value /= sum);
+    values
+}
+
+/// Bytes of a matrix.
+pub(crate) fn bytes_of<T>(matrix: &Mat<T>) -> usize {
+    matrix.as_ref().col_stride().unsigned_abs() * matrix.ncols() * size_of::<T>()
+}

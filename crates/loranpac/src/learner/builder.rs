@@ -1,0 +1,72 @@
+//! A new model in a line: settings with defaults, and one call that checks them.
+
+use super::Model;
+use crate::config::{Config, Schedule};
+use crate::error::Error;
+use crate::filter::{Filter, Ridge};
+use crate::lift::{FeatureSpace, LIFTS, LiftSpec};
+use crate::width::Width;
+
+/// The width of new models where nothing else is asked for.
+const DEFAULT_WIDTH: usize = 10_000;
+
+/// Settings of a new model. [`Builder::build`] checks them.
+///
+/// ```
+/// use loranpac::{Model, Width};
+///
+/// let wide = Model::builder(384).width(2_000).seed(7).build()?;
+/// let limit = Model::builder(384).width(Width::Infinite).build()?;
+/// # Ok::<(), loranpac::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Builder {
+    lift: String,
+    width: Width,
+    spec: LiftSpec,
+    config: Config,
+}
+
+impl Builder {
+    pub(super) fn new(dim: usize) -> Self {
+        let config = Config { filter: Filter::Soft(Ridge::GeometricMean), ..Config::default() };
+        let (lift, width) = (LIFTS[0].name.to_owned(), Width::Finite(DEFAULT_WIDTH));
+        Builder { lift, width, spec: LiftSpec::new(dim, DEFAULT_WIDTH), config }
+    }
+
+    /// The width E, 10,000 by default; [`Width::Infinite`] keeps samples.
+    pub fn width(self, width: impl Into<Width>) -> Self {
+        Builder { width: width.into(), ..self }
+    }
+
+    /// The lift, by its name in [`LIFTS`]; random ReLU features by default.
+    pub fn lift(self, name: &str) -> Self {
+        Builder { lift: name.to_owned(), ..self }
+    }
+
+    /// The seed of the random projection, 0 by default.
+    pub fn seed(self, seed: u64) -> Self {
+        Builder { spec: LiftSpec { seed, ..self.spec }, ..self }
+    }
+
+    /// How the spectrum is filtered; by default a ridge that is the geometric mean of the spectrum.
+    pub fn filter(self, filter: Filter) -> Self {
+        Builder { config: Config { filter, ..self.config }, ..self }
+    }
+
+    /// The most directions (at infinite width, samples) that the model keeps, 10,000 by default.
+    pub fn max_rank(self, max_rank: usize) -> Self {
+        Builder { config: Config { max_rank, ..self.config }, ..self }
+    }
+
+    /// When the spectrum is cut: when the classifier is formed, or after every task as in the paper's Algorithm 4.
+    pub fn schedule(self, schedule: Schedule) -> Self {
+        Builder { config: Config { schedule, ..self.config }, ..self }
+    }
+
+    /// Makes the model, or says which setting is not possible.
+    pub fn build(self) -> Result<Model, Error> {
+        Model::new(FeatureSpace::build(&self.lift, self.width, self.spec)?, self.config)
+    }
+}

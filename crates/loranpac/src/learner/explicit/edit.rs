@@ -1,0 +1,99 @@
+//! What an owner may ask for besides learning.
+
+use super::ExplicitModel;
+use crate::config::Config;
+use crate::delta::Delta;
+use crate::error::Error;
+use crate::features::Features;
+use crate::label::Label;
+use crate::learner::lifted::indices;
+use crate::learner::{Edited, check_task};
+use crate::lift::FeatureSpace;
+
+impl ExplicitModel {
+    /// The settings.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The feature space.
+    pub fn space(&self) -> FeatureSpace {
+        FeatureSpace::Explicit(self.lifted.lift.clone())
+    }
+
+    /// Samples of each class.
+    pub fn counts(&self) -> &[usize] {
+        self.stats.counts()
+    }
+
+    /// Whether the classifier has been formed since the model last changed.
+    pub fn is_prepared(&self) -> bool {
+        self.classifier.is_some()
+    }
+
+    /// Removes a class from prediction. The contribution of its samples to the Gram matrix stays.
+    pub fn forget(&mut self, label: &Label) -> Result<Delta, Error> {
+        let class = self.table.removable(label)?;
+        self.classifier = None;
+        let delta = self.stats.forget(class);
+        self.table.remove(class);
+        Ok(delta)
+    }
+
+    /// Gives a class another name.
+    pub fn rename(&mut self, from: &Label, to: Label) -> Result<Delta, Error> {
+        let class = self.table.renamed(from, to)?;
+        self.classifier = self.classifier.take().map(|classifier| classifier.with_labels(&self.table));
+        Ok(Delta::of_classes([class], self.table.len()))
+    }
+
+    /// Moves samples that were learned under `from` to other labels; the spectrum does not change.
+    pub fn relabel(&mut self, x: Features<'_>, from: &[Label], to: &[Label]) -> Result<Edited, Error> {
+        check_task(x, from, self.lifted.lift.dim())?;
+        check_task(x, to, self.lifted.lift.dim())?;
+        let old = from.iter().map(|label| self.table.find(label)).collect::<Result<Vec<_>, _>>()?;
+        let mut table = self.table.clone();
+        let new = indices(&mut table, to);
+        let outcome = self.stats.relabel(self.lifted.lift(x), &old, &new);
+        self.lifted.wipe(0);
+        let (unchecked, mut delta) = outcome?;
+        self.table = table;
+        self.classifier = None;
+        self.remove_empty_classes(&mut delta);
+        Ok(Edited { unchecked, delta })
+    }
+
+    /// Takes samples back that were learned under these labels, as if they had never been seen, to rounding.
+    pub fn unlearn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<Edited, Error> {
+        check_task(x, labels, self.lifted.lift.dim())?;
+        let classes = labels.iter().map(|label| self.table.find(label)).collect::<Result<Vec<_>, _>>()?;
+        if x.len() >= self.stats.counts().iter().sum() {
+            return Err(Error::NothingLeft { samples: x.len() });
+        }
+        // A classifier that shares S would make S be copied.
+        let before = self.classifier.take();
+        let outcome = self.stats.unlearn(self.lifted.lift(x), &classes);
+        self.lifted.wipe(0);
+        let (unchecked, mut delta) = match outcome {
+            Ok(done) => done,
+            Err(error) => {
+                self.classifier = before;
+                return Err(error);
+            }
+        };
+        self.remove_empty_classes(&mut delta);
+        Ok(Edited { unchecked, delta })
+    }
+
+    /// The caller has a record that so many of the samples that could not be checked were learned under their labels.
+    pub fn vouch(&mut self, samples: usize) {
+        self.stats.vouch(samples);
+    }
+
+    fn remove_empty_classes(&mut self, delta: &mut Delta) {
+        while let Some(class) = self.stats.counts().iter().position(|count| *count == 0) {
+            delta.append(self.stats.forget(class));
+            self.table.remove(class);
+        }
+    }
+}

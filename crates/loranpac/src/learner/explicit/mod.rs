@@ -1,0 +1,230 @@
+//! LoRanPAC on computed features (Algorithms 1 and 4), by sufficient statistics instead of an incremental SVD.
+
+mod edit;
+
+use std::sync::Arc;
+
+use faer::Mat;
+
+use super::lifted::{Lifted, indices};
+use super::{Learner, StreamSizes, Summary, check_task};
+use crate::certificate::Certificate;
+use crate::classifier::{Classifier, Directions, Scorer};
+use crate::config::{Config, Schedule};
+use crate::delta::Delta;
+use crate::error::Error;
+use crate::features::Features;
+use crate::filter::{self, Facts, Filter, Novelty};
+use crate::label::{Label, LabelTable};
+use crate::lift::{FeatureMap, FeatureSpace};
+use crate::plan::{Plan, needs_full_eigen, with_slack};
+use crate::statistics::Statistics;
+use crate::width::Width;
+
+/// LoRanPAC on computed features.
+pub struct ExplicitModel {
+    lifted: Lifted,
+    config: Config,
+    table: LabelTable,
+    stats: Statistics<f32>,
+    classifier: Option<Classifier>,
+}
+
+impl ExplicitModel {
+    /// A model that has learned nothing yet.
+    pub fn new(map: Arc<dyn FeatureMap>, config: Config) -> Result<Self, Error> {
+        let config = config.validate_for(Width::Finite(map.width()))?;
+        let stats = Statistics::new(map.width(), config.drop);
+        Ok(ExplicitModel { lifted: Lifted::new(map), config, table: LabelTable::default(), stats, classifier: None })
+    }
+
+    /// A model from its parts; None if they do not fit together.
+    pub fn from_parts(
+        map: Arc<dyn FeatureMap>,
+        config: Config,
+        table: LabelTable,
+        stats: Statistics<f32>,
+    ) -> Result<Option<Self>, Error> {
+        let model = ExplicitModel::new(map, config)?;
+        let fits = stats.basis().width() == model.lifted.width() && stats.counts().len() == table.len();
+        Ok(fits.then_some(ExplicitModel { table, stats, ..model }))
+    }
+
+    /// The sufficient statistics.
+    pub fn statistics(&self) -> &Statistics<f32> {
+        &self.stats
+    }
+
+    /// The upper triangle of S, column after column.
+    pub fn packed_gram(&mut self) -> Vec<f64> {
+        self.stats.gram().to_packed()
+    }
+
+    /// Takes a classifier that was formed from the same statistics (W transposed, E x c); false if the size differs.
+    pub fn set_classifier(&mut self, weights: Mat<f32>, facts: Facts) -> bool {
+        let fits = (weights.nrows(), weights.ncols()) == (self.lifted.width(), self.table.len());
+        if fits {
+            self.classifier = Some(self.classifier_of(weights, facts));
+        }
+        fits
+    }
+
+    /// The classifier with these weights. It shares Q and S with the statistics until they change.
+    fn classifier_of(&mut self, weights: Mat<f32>, facts: Facts) -> Classifier {
+        let Config { filter, max_rank, .. } = self.config;
+        let limits = filter::limits(&self.stats, max_rank);
+        let novelty = Novelty::new(self.stats.shared_gram(), false, filter, facts.ridge, limits);
+        let space = FeatureSpace::Explicit(self.lifted.lift.clone());
+        Classifier::new(space, &self.table, Scorer::Linear { weights, bias: Vec::new() })
+            .with_facts(facts)
+            .with_directions(Directions::Basis(self.stats.basis().clone(), novelty))
+    }
+
+    /// Learns a task, and reports what changed as it goes: a delta for every chunk, and one for every cut.
+    ///
+    /// Cost: `2 E d m` flops for the lift and `8 E r m` for the basis, in chunks, whatever the size of the task. The only
+    /// error after the input has been accepted is [`Error::Eigen`]: the whole task has then been learned, but not truncated.
+    pub fn learn_with(
+        &mut self,
+        x: Features<'_>,
+        labels: &[Label],
+        changed: &mut dyn FnMut(Delta),
+    ) -> Result<(), Error> {
+        check_task(x, labels, self.lifted.lift.dim())?;
+        self.classifier = None;
+        let Config { chunk: most, schedule, .. } = self.config;
+        let mut outcome = Ok(());
+        let chunk = x.len().div_ceil(x.len().div_ceil(most));
+        for (part, labels) in x.chunks(chunk).zip(labels.chunks(chunk)) {
+            let classes = indices(&mut self.table, labels);
+            changed(self.stats.absorb(self.lifted.lift(part), &classes));
+            if schedule == Schedule::Late {
+                outcome = outcome.and_then(|()| self.compress().map(&mut *changed));
+            }
+        }
+        self.lifted.wipe(chunk);
+        outcome?;
+        self.cut(changed)
+    }
+
+    /// Takes in everything that other models with the same lift have learned, as if it had been learned here. The basis is
+    /// cut once, at the end, if it has outgrown its cap. Models with other lifts are refused, and nothing changes then.
+    pub fn merge<'a>(&mut self, others: impl IntoIterator<Item = &'a mut ExplicitModel>) -> Result<Delta, Error> {
+        let others: Vec<&mut ExplicitModel> = others.into_iter().collect();
+        others.iter().try_for_each(|other| self.space().require_same(&other.space()))?;
+        self.classifier = None;
+        let mut delta = Delta::none(self.table.len());
+        for other in others {
+            let classes = indices(&mut self.table, other.table.labels());
+            delta.append(self.stats.merge(&mut other.stats, &classes));
+        }
+        match self.config.schedule {
+            Schedule::Late => delta.append(self.compress()?),
+            Schedule::Paper => self.cut(&mut |later| delta.append(later))?,
+        }
+        Ok(delta)
+    }
+
+    /// The paper schedule's cut.
+    fn cut(&mut self, changed: &mut dyn FnMut(Delta)) -> Result<(), Error> {
+        let Config { max_rank, schedule, filter, .. } = self.config;
+        if let (Schedule::Paper, Filter::Hard { truncation, .. }) = (schedule, filter) {
+            let (width, samples) = (self.lifted.width(), self.stats.samples());
+            changed(self.stats.cut(|values| truncation.kept(values, width, samples, max_rank))?);
+            // After the cut S has at most r_max directions, so that this loses nothing.
+            changed(self.compress()?);
+        }
+        Ok(())
+    }
+
+    /// Changes lambda of the hard filter; the classifier is formed anew.
+    pub(super) fn set_ridge(&mut self, lambda: f64) {
+        if let Filter::Hard { ridge, .. } = &mut self.config.filter {
+            *ridge = lambda;
+            self.classifier = None;
+        }
+    }
+
+    /// Shrinks a basis that has outgrown its cap and slack.
+    fn compress(&mut self) -> Result<Delta, Error> {
+        let Config { chunk, max_rank, .. } = self.config;
+        match self.stats.basis().rank() > with_slack(max_rank, chunk) {
+            true => self.stats.compress(max_rank),
+            false => Ok(Delta::none(self.table.len())),
+        }
+    }
+}
+
+impl Learner for ExplicitModel {
+    fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
+        self.learn_with(x, labels, &mut drop)
+    }
+
+    fn classifier(&mut self) -> Result<Classifier, Error> {
+        if let Some(classifier) = &self.classifier {
+            return Ok(classifier.clone());
+        }
+        let solution = filter::solve(&mut self.stats, self.config.filter, self.config.max_rank)?;
+        let weights = self.stats.expand(solution.coefficients.as_ref());
+        if !weights.is_all_finite() {
+            return Err(Error::Overflow);
+        }
+        let classifier = self.classifier_of(weights, solution.facts);
+        Ok(self.classifier.insert(classifier).clone())
+    }
+
+    fn spectrum(&mut self) -> Result<Option<Vec<f64>>, Error> {
+        let mut values = self.stats.gram().eigenvalues()?;
+        if let (Schedule::Paper, Filter::Hard { truncation, .. }) = (self.config.schedule, self.config.filter) {
+            // What was cut is still there as rounding noise.
+            let kept = truncation.kept(&values, self.lifted.width(), self.stats.samples(), self.config.max_rank);
+            values.truncate(kept);
+        }
+        Ok(Some(values))
+    }
+
+    fn classes(&self) -> &LabelTable {
+        &self.table
+    }
+
+    fn summary(&self) -> Summary {
+        let facts = self.classifier.as_ref().and_then(|c| c.facts()).copied();
+        Summary {
+            samples: self.stats.samples(),
+            classes: self.table.len(),
+            basis_rank: Some(self.stats.basis().rank()),
+            kept_rank: facts.map(|f| f.kept),
+            ridge: facts.map(|f| f.ridge),
+            train_mse: facts.map(|f| f.train_mse),
+            train_mse_upper: facts.map(|f| f.train_mse_upper),
+            certificate: facts.map(|f| Certificate::new(&self.stats, f)),
+            ..Summary::default()
+        }
+    }
+
+    fn settings(&self) -> serde_json::Value {
+        serde_json::json!(self.config)
+    }
+
+    fn state_bytes(&self) -> usize {
+        self.stats.bytes() + self.classifier.as_ref().map_or(0, Classifier::bytes) + self.lifted.bytes()
+    }
+
+    fn peak_bytes(&self, stream: &StreamSizes) -> usize {
+        let Config { filter, max_rank, schedule, chunk, drop, .. } = self.config;
+        let paper = schedule == Schedule::Paper;
+        let width = self.lifted.width();
+        let most = stream.samples.min(width);
+        let step = if paper { stream.largest_task } else { chunk.min(stream.largest_task) };
+        let compresses = most > with_slack(max_rank, chunk);
+        let plan = Plan {
+            width,
+            rank: most.min(Plan::peak_rank(max_rank, chunk, step)),
+            classes: stream.classes,
+            chunk: chunk.min(stream.largest_task),
+            keep_null: drop == 0.0,
+            full_eigen: needs_full_eigen(filter, paper, compresses),
+        };
+        plan.peak()
+    }
+}

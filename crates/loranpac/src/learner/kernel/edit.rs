@@ -1,0 +1,148 @@
+//! What an owner may ask for besides learning. Samples are kept, so that edits are exact.
+
+use std::collections::HashMap;
+
+use faer::Mat;
+
+use super::KernelModel;
+use crate::config::Config;
+use crate::delta::Delta;
+use crate::error::Error;
+use crate::features::Features;
+use crate::label::Label;
+use crate::learner::lifted::indices;
+use crate::learner::{Edited, check_task};
+use crate::lift::FeatureSpace;
+
+impl KernelModel {
+    /// The settings.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The feature space.
+    pub fn space(&self) -> FeatureSpace {
+        FeatureSpace::Kernel(self.space)
+    }
+
+    /// Samples of each class.
+    pub fn counts(&self) -> &[usize] {
+        &self.state.counts
+    }
+
+    /// Whether the classifier has been formed since the model last changed.
+    pub fn is_prepared(&self) -> bool {
+        self.classifier.is_some()
+    }
+
+    /// Takes in everything that other models have learned, as if it had been learned here. Models for other features are
+    /// refused, and nothing changes then.
+    pub fn merge<'a>(&mut self, others: impl IntoIterator<Item = &'a mut KernelModel>) -> Result<Delta, Error> {
+        let others: Vec<&mut KernelModel> = others.into_iter().collect();
+        others.iter().try_for_each(|other| self.space().require_same(&other.space()))?;
+        self.classifier = None;
+        for other in others {
+            let places = indices(&mut self.table, other.table.labels());
+            self.join(&other.state, &places);
+            self.evict()?;
+        }
+        Ok(Delta::everything(self.table.len()))
+    }
+
+    /// Removes a class and its samples, as if they had never been learned. The contribution of evicted samples stays.
+    pub fn forget(&mut self, label: &Label) -> Result<Delta, Error> {
+        let class = self.table.removable(label)?;
+        let stay: Vec<bool> = self.state.classes.iter().map(|other| *other != class).collect();
+        let own = stay.iter().filter(|stays| !**stays).count();
+        if own == stay.len() {
+            return Err(Error::NothingLeft { samples: own });
+        }
+        self.reduce(&stay, false)?;
+        if let Some(evicted) = &mut self.state.evicted {
+            evicted.unlabelled += self.state.counts[class] - own;
+        }
+        self.drop_class(class);
+        Ok(Delta::everything(self.table.len()))
+    }
+
+    /// Gives a class another name.
+    pub fn rename(&mut self, from: &Label, to: Label) -> Result<Delta, Error> {
+        let class = self.table.renamed(from, to)?;
+        self.classifier = self.classifier.take().map(|classifier| classifier.with_labels(&self.table));
+        Ok(Delta::of_classes([class], self.table.len()))
+    }
+
+    /// Moves samples that were learned under `from` to other labels.
+    pub fn relabel(&mut self, x: Features<'_>, from: &[Label], to: &[Label]) -> Result<Edited, Error> {
+        check_task(x, from, self.space.dim())?;
+        check_task(x, to, self.space.dim())?;
+        let places = self.find(x, from)?;
+        let new = indices(&mut self.table, to);
+        self.state.counts.resize(self.table.len(), 0);
+        for (place, class) in places.into_iter().zip(new) {
+            self.state.counts[self.state.classes[place]] -= 1;
+            self.state.counts[class] += 1;
+            self.state.classes[place] = class;
+        }
+        self.classifier = None;
+        self.remove_empty_classes();
+        Ok(Edited { unchecked: 0, delta: Delta::everything(self.table.len()) })
+    }
+
+    /// Takes samples back that were learned under these labels, as if they had never been seen.
+    pub fn unlearn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<Edited, Error> {
+        check_task(x, labels, self.space.dim())?;
+        if x.len() >= self.len() {
+            return Err(Error::NothingLeft { samples: x.len() });
+        }
+        let mut stay = vec![true; self.len()];
+        let places = self.find(x, labels)?;
+        places.iter().for_each(|place| stay[*place] = false);
+        let classes: Vec<usize> = places.iter().map(|place| self.state.classes[*place]).collect();
+        self.reduce(&stay, false)?;
+        classes.iter().for_each(|class| self.state.counts[*class] -= 1);
+        self.remove_empty_classes();
+        Ok(Edited { unchecked: 0, delta: Delta::everything(self.table.len()) })
+    }
+
+    /// The places of samples that were learned under these labels.
+    fn find(&self, x: Features<'_>, labels: &[Label]) -> Result<Vec<usize>, Error> {
+        let dim = self.space.dim();
+        let rounded = self.rounded(x);
+        let bits = |row: &[f32]| row.iter().map(|v| v.to_bits()).collect::<Vec<u32>>();
+        let mut places: HashMap<(Vec<u32>, usize), Vec<usize>> = HashMap::new();
+        for (i, row) in self.state.samples.chunks_exact(dim).enumerate().rev() {
+            places.entry((bits(row), self.state.classes[i])).or_default().push(i);
+        }
+        let find = |(row, (sample, label)): (usize, (&[f32], &Label))| {
+            let class = self.table.find(label)?;
+            let place = places.get_mut(&(bits(sample), class)).and_then(Vec::pop);
+            place.ok_or(match &self.state.evicted {
+                Some(evicted) => Error::NotExact { cuts: evicted.evictions },
+                None => Error::NeverLearned { row },
+            })
+        };
+        rounded.chunks_exact(dim).zip(labels).enumerate().map(find).collect()
+    }
+
+    fn remove_empty_classes(&mut self) {
+        while let Some(class) = self.state.counts.iter().position(|count| *count == 0) {
+            self.drop_class(class);
+        }
+    }
+
+    /// Removes a class that has no samples any more.
+    fn drop_class(&mut self, class: usize) {
+        self.table.remove(class);
+        self.state.counts.remove(class);
+        self.state.classes.iter_mut().filter(|other| **other > class).for_each(|other| *other -= 1);
+        if let Some(evicted) = &mut self.state.evicted
+            && class < evicted.sums.nrows()
+        {
+            evicted.sums = Mat::from_fn(evicted.sums.nrows() - 1, evicted.sums.ncols(), |c, j| {
+                evicted.sums[(if c < class { c } else { c + 1 }, j)]
+            });
+        }
+        self.classifier = None;
+    }
+}

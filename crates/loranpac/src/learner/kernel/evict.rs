@@ -1,0 +1,185 @@
+//! A cap on the kept samples: which stay, what the projections of evicted samples add up to, and what that costs.
+
+use std::sync::Arc;
+
+use faer::Mat;
+use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
+
+use super::{Evicted, KernelModel, KernelState};
+use crate::certificate::Books;
+use crate::config::Config;
+use crate::error::Error;
+use crate::gram::Gram;
+use crate::linalg::{cholesky_lower, par, pivoted_cholesky};
+use crate::plan::with_slack;
+use crate::statistics::{Cut, Losses};
+
+impl KernelModel {
+    /// Appends the kept samples of another model; `places` are its classes here.
+    pub(super) fn join(&mut self, other: &KernelState, places: &[usize]) {
+        let before = self.len();
+        self.state.counts.resize(self.table.len(), 0);
+        places.iter().zip(&other.counts).for_each(|(class, count)| self.state.counts[*class] += count);
+        self.state.classes.extend(other.classes.iter().map(|class| places[*class]));
+        self.state.samples.extend_from_slice(&other.samples);
+        if let Some(ours) = &mut self.state.evicted {
+            ours.settle();
+        }
+        let Some(theirs) = &other.evicted else { return };
+        let ours = self.state.evicted.get_or_insert_with(Evicted::none);
+        // Theirs begins where ours ends; what lies between has no mass but its own.
+        let n = before + theirs.mass.nrows();
+        ours.mass.resize_with(n, n, |_, _| 0.0);
+        ours.mass.as_mut().submatrix_mut(before, before, n - before, n - before).copy_from(&theirs.mass);
+        ours.sums.resize_with(self.table.len(), n, |_, _| 0.0);
+        for (class, place) in (0..theirs.sums.nrows()).zip(places) {
+            ours.sums.as_mut().row_mut(*place).subcols_mut(before, n - before).copy_from(theirs.sums.row(class));
+        }
+        ours.samples += theirs.samples;
+        ours.unlabelled += theirs.unlabelled;
+        ours.evictions += theirs.evictions;
+        // The losses of different samples are columns of one matrix.
+        ours.error = ours.error.hypot(theirs.error + theirs.latest);
+    }
+
+    /// M of the kept samples.
+    fn mass(&self) -> Mat<f64> {
+        let mut mass = Mat::<f64>::identity(self.len(), self.len());
+        if let Some(evicted) = &self.state.evicted {
+            let m = evicted.mass.nrows();
+            mass.as_mut().submatrix_mut(0, 0, m, m).copy_from(&evicted.mass);
+            (0..m).for_each(|i| mass[(i, i)] += 1.0);
+        }
+        mass
+    }
+
+    /// The problem in the coordinates in which everything has mass 1: `G'KG`, `B G^-T`, and G.
+    pub(super) fn whitened(&self) -> Result<(Gram, Mat<f64>, Mat<f64>), Error> {
+        let n = self.len();
+        let mut g = self.mass();
+        if !cholesky_lower(g.as_mut(), par()) {
+            return Err(Error::NotPositiveDefinite { rank: n, ridge: 0.0 });
+        }
+        for j in 1..n {
+            g.col_mut(j).subrows_mut(0, j).fill(0.0);
+        }
+        let kernel = g.transpose() * (self.kernel.to_matrix() * &g);
+        let mut gram = Gram::zeros(n);
+        gram.set_matrix(kernel.as_ref());
+        let mut labels = self.state.labels(self.table.len());
+        if let Some(evicted) = &self.state.evicted {
+            for class in 0..evicted.sums.nrows() {
+                let row = labels.as_mut().row_mut(class).subcols_mut(0, evicted.sums.ncols());
+                row.iter_mut().zip(evicted.sums.row(class).iter()).for_each(|(sum, v)| *sum += v);
+            }
+        }
+        solve_lower_triangular_in_place(g.as_ref(), labels.as_mut().transpose_mut(), par());
+        Ok((gram, labels, g))
+    }
+
+    /// Evicts samples when there are more than the cap and its slack allow. Those stay that pivoted Cholesky takes first:
+    /// they have the most energy outside the span of the others. Returns whether any were evicted.
+    pub(super) fn evict(&mut self) -> Result<bool, Error> {
+        let Config { max_rank, chunk, .. } = self.config;
+        if self.len() <= with_slack(max_rank, chunk) {
+            return Ok(false);
+        }
+        self.renew_kernel();
+        let mut factor = self.kernel.to_matrix();
+        let (rank, order) = pivoted_cholesky(factor.as_mut()).ok_or(Error::Eigen { rank: self.len() })?;
+        drop(factor);
+        let mut stay = vec![false; self.len()];
+        order.iter().take(max_rank.min(rank.max(1))).for_each(|i| stay[*i] = true);
+        self.reduce(&stay, true)?;
+        Ok(true)
+    }
+
+    /// Keeps some of the samples. The others are evicted, and leave their projections (K is up to date then), or are removed
+    /// as if they had never been learned: only what evicted samples have on them is projected.
+    pub(super) fn reduce(&mut self, stay: &[bool], evict: bool) -> Result<(), Error> {
+        let (keep, leave): (Vec<usize>, Vec<usize>) = (0..self.len()).partition(|i| stay[*i]);
+        if leave.is_empty() {
+            return Ok(());
+        }
+        if evict || self.state.evicted.is_some() {
+            if !evict {
+                self.renew_kernel();
+            }
+            self.state.evicted = Some(self.projected(&keep, &leave, evict)?);
+        }
+        // A prefix of K stays what it was.
+        let known: Vec<usize> = keep.iter().copied().filter(|i| *i < self.kernel.rank()).collect();
+        self.kernel = Arc::new(self.kernel.select(&known));
+        let dim = self.space.dim();
+        let rows = keep.iter().flat_map(|i| &self.state.samples[i * dim..(i + 1) * dim]);
+        self.state.samples = rows.copied().collect();
+        self.state.classes = keep.iter().map(|i| self.state.classes[*i]).collect();
+        self.classifier = None;
+        Ok(())
+    }
+
+    /// The projections of the samples in `leave` on the span of those in `keep`.
+    fn projected(&self, keep: &[usize], leave: &[usize], own: bool) -> Result<Evicted, Error> {
+        let k = self.kernel.to_matrix();
+        let between = Mat::from_fn(leave.len(), keep.len(), |i, j| k[(leave[i], keep[j])]);
+        let mut b = between.clone();
+        let mut inner = self.kernel.select(keep);
+        let floor = inner.rounding_floor();
+        inner.solve(&mut b, floor)?;
+        drop(inner);
+        let mut mass = self.mass();
+        let mut sums = Mat::zeros(self.table.len(), self.len());
+        let old = self.state.evicted.as_ref();
+        if let Some(old) = old {
+            sums.as_mut().submatrix_mut(0, 0, old.sums.nrows(), old.sums.ncols()).copy_from(&old.sums);
+        }
+        for &i in leave {
+            match own {
+                true => sums[(self.state.classes[i], i)] += 1.0,
+                false => mass[(i, i)] -= 1.0,
+            }
+        }
+        let part = |rows: &[usize], columns: &[usize]| {
+            Mat::from_fn(rows.len(), columns.len(), |i, j| mass[(rows[i], columns[j])])
+        };
+        let (middle, side) = (part(leave, leave), part(keep, leave));
+        // |E C|_F^2 for the residuals E of those that leave, and what all evicted samples have on them, C C' = M.
+        let residual =
+            Mat::from_fn(leave.len(), leave.len(), |i, j| k[(leave[i], leave[j])]) - &b * between.transpose();
+        let lost: f64 = (0..leave.len()).map(|j| middle.col(j).transpose() * residual.col(j)).sum();
+        let cross = &side * &b;
+        let mut new = part(keep, keep) + &cross + cross.transpose() + b.transpose() * (&middle * &b);
+        for j in 0..keep.len() {
+            new[(j, j)] -= 1.0;
+            // Symmetric to the last bit: one triangle is written down.
+            (0..j).for_each(|i| new[(j, i)] = new[(i, j)]);
+        }
+        let columns = |list: &[usize]| Mat::from_fn(sums.nrows(), list.len(), |c, j| sums[(c, list[j])]);
+        let sums = columns(keep) + columns(leave) * &b;
+        Ok(Evicted {
+            mass: new,
+            sums,
+            samples: old.map_or(0, |evicted| evicted.samples) + if own { leave.len() } else { 0 },
+            unlabelled: old.map_or(0, |evicted| evicted.unlabelled),
+            evictions: old.map_or(0, |evicted| evicted.evictions) + usize::from(own),
+            error: old.map_or(0.0, |evicted| evicted.error + evicted.latest),
+            latest: lost.max(0.0).sqrt(),
+        })
+    }
+
+    pub(super) fn books(&self) -> Books {
+        let evicted = self.state.evicted.as_ref();
+        let lost = self.classifier.as_ref().and_then(|c| c.kernel()).map_or(0.0, |kernel| kernel.lost);
+        let samples = evicted.map_or(0, |evicted| evicted.samples);
+        let cuts = evicted.map_or(0, |evicted| evicted.evictions);
+        Books {
+            samples: self.state.learned(),
+            largest_class: self.state.counts.iter().copied().max().unwrap_or(0),
+            // No eigenvalue was cut, so that there is no gamma.
+            past: Losses { lost, largest: 0.0, cuts, removed: samples, capped: samples, dropped: 0.0, assumed: 0 },
+            latest: Cut::default(),
+            semidefinite: evicted.is_none(),
+            keeps_samples: true,
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! LoRanPAC of infinite width: samples are kept, and the arc-cosine kernel gives their inner products.
+//!
+//! With Z the kept samples (d x n) and `K = k(Z, Z)`, the classifier is `scores(x) = A k(Z, x)`, where A filters the
+//! spectrum of K as the explicit form filters that of S ([`crate::filter`]). Learning is appending.
+//!
+//! Beyond a cap, samples are evicted. An evicted sample leaves its projection on the span of the others, `phi(x) ~ Phi b`:
+//!
+//! ```text
+//! H H' ~ Phi M Phi',  M = I + sum over evicted of b b'        Y H' ~ B Phi',  B = Y_Z + sum over evicted of y b'
+//! ```
+//!
+//! (subset of regressors). With `M = G G'` this is the same problem again, with `G'KG` for K and `B G^-T` for Y.
+
+mod edit;
+mod evict;
+mod state;
+
+use std::sync::Arc;
+
+use faer::{Mat, MatRef, Side as Triangle};
+
+pub use state::{Evicted, KernelState};
+
+use super::lifted::indices;
+use super::{Learner, StreamSizes, Summary, check_task};
+use crate::certificate::Certificate;
+use crate::classifier::{Classifier, Directions, KernelScorer, Scorer, bytes_of, extend_kernel};
+use crate::config::Config;
+use crate::delta::Delta;
+use crate::error::Error;
+use crate::features::Features;
+use crate::filter::{Facts, Limits, Novelty, Problem, Side};
+use crate::gram::Gram;
+use crate::label::{Label, LabelTable};
+use crate::lift::{ArcCosine, FeatureSpace, Polar};
+use crate::memory::{product, sum};
+use crate::plan::with_slack;
+use crate::width::Width;
+
+/// A kernel matrix of more bytes than this is not kept for the next classifier, but computed again: 16,384 samples.
+const LARGEST_KEPT: usize = 2 << 30;
+
+/// LoRanPAC of infinite width.
+pub struct KernelModel {
+    space: ArcCosine,
+    config: Config,
+    table: LabelTable,
+    state: KernelState,
+    /// K of the first kept samples; shared with classifiers until it changes.
+    kernel: Arc<Gram>,
+    classifier: Option<Classifier>,
+}
+
+impl KernelModel {
+    /// A model that has learned nothing yet.
+    pub fn new(space: ArcCosine, config: Config) -> Result<Self, Error> {
+        let config = config.validate_for(Width::Infinite)?;
+        let (table, state, kernel) = (LabelTable::default(), KernelState::default(), Arc::default());
+        Ok(KernelModel { space, config, table, state, kernel, classifier: None })
+    }
+
+    /// A model from its parts; None if they do not fit together.
+    pub fn from_parts(
+        space: ArcCosine,
+        config: Config,
+        table: LabelTable,
+        state: KernelState,
+    ) -> Result<Option<Self>, Error> {
+        let model = KernelModel::new(space, config)?;
+        let fits = state.fits(space.dim(), table.len());
+        Ok(fits.then_some(KernelModel { table, state, ..model }))
+    }
+
+    /// What it consists of.
+    pub fn state(&self) -> &KernelState {
+        &self.state
+    }
+
+    /// Number of kept samples, n.
+    pub fn len(&self) -> usize {
+        self.state.len()
+    }
+
+    /// Whether no sample is kept.
+    pub fn is_empty(&self) -> bool {
+        self.state.is_empty()
+    }
+
+    /// Takes a classifier that was formed from the same samples (A transposed, n x c); false if the size differs.
+    pub fn set_classifier(&mut self, weights: Mat<f64>, facts: Facts, lost: f64) -> bool {
+        let fits = (weights.nrows(), weights.ncols()) == (self.len(), self.table.len());
+        if fits {
+            let formed = Formed { weights, facts, lost, turned: None };
+            self.classifier = Some(self.classifier_of(self.polar(), formed, None));
+        }
+        fits
+    }
+
+    /// Learns a task, and reports what changed. Samples are appended, and nothing is computed but what the cap asks for.
+    pub fn learn_with(
+        &mut self,
+        x: Features<'_>,
+        labels: &[Label],
+        changed: &mut dyn FnMut(Delta),
+    ) -> Result<(), Error> {
+        check_task(x, labels, self.space.dim())?;
+        self.config.accepts(x)?;
+        self.classifier = None;
+        let mut outcome = Ok(());
+        let chunk = x.len().div_ceil(x.len().div_ceil(self.config.chunk));
+        for (part, labels) in x.chunks(chunk).zip(labels.chunks(chunk)) {
+            if let Some(evicted) = &mut self.state.evicted {
+                evicted.settle();
+            }
+            let classes = indices(&mut self.table, labels);
+            self.state.counts.resize(self.table.len(), 0);
+            classes.iter().for_each(|class| self.state.counts[*class] += 1);
+            let rows = self.rounded(part);
+            self.state.samples.extend(rows);
+            changed(Delta::of_classes(classes.iter().copied(), self.table.len()));
+            self.state.classes.extend(classes);
+            outcome = outcome.and_then(|()| {
+                if self.evict()? {
+                    changed(Delta::everything(self.table.len()));
+                }
+                Ok(())
+            });
+        }
+        outcome
+    }
+
+    fn polar(&self) -> Polar {
+        Polar::new(MatRef::from_column_major_slice(&self.state.samples, self.space.dim(), self.len()))
+    }
+
+    /// K of all kept samples, from scratch. What becomes part of the state must not depend, not even in the last bit, on
+    /// when blocks of K were computed: a model that was read from a file has none.
+    fn renew_kernel(&mut self) {
+        let mut kernel = Gram::default();
+        extend_kernel(&mut kernel, &self.polar());
+        self.kernel = Arc::new(kernel);
+    }
+
+    /// K of all kept samples: what is missing is computed.
+    fn kernel(&mut self, polar: &Polar) -> &mut Gram {
+        let kernel = Arc::make_mut(&mut self.kernel);
+        extend_kernel(kernel, polar);
+        kernel
+    }
+
+    fn limits(&self) -> Limits {
+        // Beyond a cap there are more samples than rows, and it is a share of the rows that is cut.
+        let Config { max_rank, .. } = self.config;
+        Limits { width: self.len(), samples: self.state.learned(), max_rank, keep_null: false }
+    }
+
+    /// Filters the spectrum of K. K is complete.
+    fn formed(&mut self) -> Result<Formed, Error> {
+        let samples = self.state.learned();
+        let labelled = self.state.counts.iter().sum::<usize>() as f64 / samples as f64;
+        let (filter, limits) = (self.config.filter, self.limits());
+        let Some(evicted) = &self.state.evicted else {
+            let labels = self.state.labels(self.table.len());
+            let side = Side::Dual { classes: Some(&self.state.classes) };
+            let gram = Arc::make_mut(&mut self.kernel);
+            let solution = Problem { gram, targets: &labels, side, limits, labelled }.solve(filter)?;
+            let weights = solution.coefficients.transpose().to_owned();
+            return Ok(Formed { weights, facts: solution.facts, lost: 0.0, turned: None });
+        };
+        let (mut kernel, labels, g) = self.whitened()?;
+        let energy = kernel.trace();
+        let side = Side::Dual { classes: None };
+        let problem = Problem { gram: &mut kernel, targets: &labels, side, limits, labelled };
+        let solution = problem.solve(filter)?;
+        let (x, mut facts) = (solution.coefficients, solution.facts);
+        // What was lost changes the scores of all samples by a matrix of at most this length: `W (H - Phi (...))`, with
+        // |W|^2 the largest eigenvalue of `X K X'`.
+        let squared = &x * (kernel.to_matrix() * x.transpose());
+        let squared = squared.self_adjoint_eigenvalues(Triangle::Lower).map_err(|_| Error::Eigen { rank: x.nrows() })?;
+        let length = squared.last().copied().unwrap_or(0.0).max(0.0).sqrt();
+        let change = evicted.error * length / (samples as f64).sqrt();
+        let middle = facts.train_mse.sqrt();
+        facts.train_mse = (middle - change).max(0.0).powi(2);
+        facts.train_mse_upper = (middle + change).powi(2);
+        let error = evicted.error + evicted.latest;
+        let lost = error * (2.0 * energy.max(0.0).sqrt() + error);
+        Ok(Formed { weights: &g * x.transpose(), facts, lost, turned: Some((g, kernel)) })
+    }
+
+    /// The classifier of what was formed. `kernel` is K, if it stays in memory.
+    fn classifier_of(&self, samples: Polar, formed: Formed, kernel: Option<Arc<Gram>>) -> Classifier {
+        let Formed { weights, facts, lost, turned } = formed;
+        let (filter, limits) = (self.config.filter, self.limits());
+        let novelty = move |gram: Arc<Gram>| Novelty::new(gram, true, filter, facts.ridge, limits);
+        let evicted = self.state.evicted.is_some();
+        let directions = match turned {
+            Some((turn, gram)) => Some(Directions::kernel(Some(turn), Some(Arc::new(gram)), novelty)),
+            // A classifier that was read from a file has no such coordinates.
+            None if evicted => self.whitened().ok().map(|(gram, _, turn)| {
+                Directions::kernel(Some(turn), Some(Arc::new(gram)), novelty)
+            }),
+            None => Some(Directions::kernel(None, kernel, novelty)),
+        };
+        let scorer = Scorer::Kernel(KernelScorer { samples, weights, lost });
+        let classifier = Classifier::new(FeatureSpace::Kernel(self.space), &self.table, scorer).with_facts(facts);
+        match directions {
+            Some(directions) => classifier.with_directions(directions),
+            None => classifier,
+        }
+    }
+
+    /// Samples as they are kept: in single precision, or rounded to half.
+    fn rounded(&self, x: Features<'_>) -> Vec<f32> {
+        let all = (0..x.len()).flat_map(|row| x.row(row)).copied();
+        // Adding zero makes -0 and 0 the same.
+        match self.config.half {
+            true => all.map(|v| half::f16::from_f32(v).to_f32() + 0.0).collect(),
+            false => all.map(|v| v + 0.0).collect(),
+        }
+    }
+}
+
+/// A', what forming it showed, and a bound on what has changed in `H H'`.
+struct Formed {
+    weights: Mat<f64>,
+    facts: Facts,
+    lost: f64,
+    /// G and `G'KG`, after an eviction.
+    turned: Option<(Mat<f64>, Gram)>,
+}
+
+impl Learner for KernelModel {
+    fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
+        self.learn_with(x, labels, &mut drop)
+    }
+
+    fn classifier(&mut self) -> Result<Classifier, Error> {
+        if let Some(classifier) = &self.classifier {
+            return Ok(classifier.clone());
+        }
+        if self.is_empty() {
+            return Err(Error::NothingLearned);
+        }
+        let polar = self.polar();
+        self.kernel(&polar);
+        let formed = self.formed()?;
+        if self.kernel.bytes() > LARGEST_KEPT {
+            self.kernel = Arc::default();
+        }
+        let kernel = (self.kernel.rank() == self.len()).then(|| self.kernel.clone());
+        let classifier = self.classifier_of(polar, formed, kernel);
+        Ok(self.classifier.insert(classifier).clone())
+    }
+
+    fn spectrum(&mut self) -> Result<Option<Vec<f64>>, Error> {
+        let polar = self.polar();
+        match self.state.evicted {
+            None => self.kernel(&polar).eigenvalues().map(Some),
+            Some(_) => {
+                self.kernel(&polar);
+                self.whitened()?.0.eigenvalues().map(Some)
+            }
+        }
+    }
+
+    fn classes(&self) -> &LabelTable {
+        &self.table
+    }
+
+    fn summary(&self) -> Summary {
+        let facts = self.classifier.as_ref().and_then(|c| c.facts()).copied();
+        Summary {
+            samples: self.state.learned(),
+            classes: self.table.len(),
+            basis_rank: Some(self.len()),
+            kept_rank: facts.map(|f| f.kept),
+            ridge: facts.map(|f| f.ridge),
+            train_mse: facts.map(|f| f.train_mse),
+            train_mse_upper: facts.map(|f| f.train_mse_upper),
+            certificate: facts.map(|f| Certificate::from_books(&self.books(), f)),
+            leave_one_out: facts.and_then(|f| f.leave_one_out),
+            ..Summary::default()
+        }
+    }
+
+    fn settings(&self) -> serde_json::Value {
+        serde_json::json!(self.config)
+    }
+
+    fn state_bytes(&self) -> usize {
+        let evicted = self.state.evicted.as_ref();
+        let evicted = evicted.map_or(0, |evicted| bytes_of(&evicted.mass) + bytes_of(&evicted.sums));
+        let classifier = self.classifier.as_ref().map_or(0, Classifier::bytes);
+        size_of_val(self.state.samples.as_slice()) + self.kernel.bytes() + evicted + classifier
+    }
+
+    fn peak_bytes(&self, stream: &StreamSizes) -> usize {
+        let Config { max_rank, chunk, .. } = self.config;
+        let most = with_slack(max_rank, chunk).saturating_add(chunk);
+        let n = stream.samples.min(most);
+        // Beyond the cap: K, M - I, G or a factor of K, and what is multiplied.
+        let capped = self.state.evicted.is_some() || stream.samples > with_slack(max_rank, chunk);
+        let squares = if capped { 6 } else { 1 };
+        let columns =
+            sum(&[product(&[12, self.space.dim()]), product(&[5, 8, stream.classes]), product(&[2, 8, chunk])]);
+        sum(&[product(&[squares, 8, n, n]), product(&[n, columns])])
+    }
+}
