@@ -477,7 +477,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
 
     def _new_learner(self, n_features: int) -> _engine.Learner:
         """A learner with the parameters; what is wrong with them is told here, as scikit-learn wants it."""
-        lift, width = _lift(self.lift, self.width)
+        width = _width(self.lift, self.width)
         _whole("max_rank", self.max_rank)
         _whole("random_state", self.random_state, least=0)
         if self.schedule not in ("late", "paper"):
@@ -493,7 +493,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):
         options = {
             "method": self._method(),
             "dim": n_features,
-            "lift": lift,
+            "lift": self.lift,
             "width": width,
             "seed": int(self.random_state),
             "gamma": _engine.GAMMA if self.gamma is None else float(self.gamma),
@@ -802,15 +802,15 @@ def _warn_edited(unchecked: int | None, hint: str = "") -> None:
         )
 
 
-def _lift(lift: str, width: Any) -> tuple[str, int]:
-    """The engine's lift and width: an infinite width is a lift of its own."""
-    if isinstance(width, Real) and not isinstance(width, Integral) and width == float("inf"):
-        if lift not in ("relu-random", "arc-cosine"):
+def _width(lift: str, width: Any) -> int | None:
+    """The engine's width: None if it is infinite."""
+    if isinstance(width, Real) and width == float("inf"):
+        if lift != "relu-random":
             raise ValueError(f"lift: width=inf is the limit of 'relu-random', and not of {lift!r}")
-        return "arc-cosine", 1
-    if not isinstance(width, Integral) or isinstance(width, bool) or width < 1:
+        return None
+    if not isinstance(width, Real) or isinstance(width, bool) or width < 1 or width != int(width):
         raise ValueError(f"width: a whole number of at least 1 or float('inf') is expected, not {width!r}")
-    return lift, int(width)
+    return int(width)
 
 
 def _whole(name: str, value: Any, least: int = 1) -> None:

@@ -20,7 +20,7 @@ from typing import Any, Union
 import numpy as np
 
 from loranpac import _engine
-from loranpac._estimators import _lift, _whole
+from loranpac._estimators import _whole, _width
 from loranpac._labels import _plain_array
 from loranpac._models import Path, threads
 from loranpac.features import labels_of
@@ -86,7 +86,7 @@ def run(
             raise ValueError(f"methods: names among {', '.join(known)} are expected, not {name!r}")
     for name, value, least in [("inc", inc, 1), ("base", base, 0), ("max_rank", max_rank, 1)]:
         _whole(name, value, least)
-    lift, width = _lift(lift, width)
+    width = _width(lift, width)
     for name, when in [("eval", eval), ("train_loss", train_loss)]:
         if when not in ("every", "final", "never"):
             raise ValueError(f"{name}: 'every', 'final' or 'never' is expected, not {when!r}")
@@ -102,8 +102,8 @@ def run(
             for name in names:
                 changes = {
                     "scenario": {"class": {"base": int(base), "increment": int(inc)}},
-                    "width": width,
-                    "lift": lift,
+                    "width": 0 if width is None else width,
+                    "lift": "arc-cosine" if width is None else lift,
                     "lift_seed": int(random_state),
                     "seed": int(seed),
                     "per_class": None if per_class is None else int(per_class),

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::error::Error;
 use crate::recipe::{Choices, Many, Recipe, ScenarioName, Setting};
-use crate::spec::Width;
+use loranpac::Width;
 use crate::view::{Axis, Metric, Table};
 
 /// PILOT's names of data sets that differ from ours.

@@ -1,10 +1,7 @@
 //! From specs to what each method is given: feature maps that runs share, and memory before any is taken.
 
-use std::sync::Arc;
-
-use loranpac::StreamSizes;
-use loranpac::lift::{self, FeatureMap, LiftSpec};
-use loranpac::memory;
+use loranpac::{FeatureSpace, StreamSizes, Width, plan};
+use loranpac::lift::{self, LiftSpec};
 use loranpac::registry::MethodOptions;
 
 use crate::error::Error;
@@ -25,7 +22,7 @@ pub struct Maps {
     /// Whether projections stay in memory.
     keep: bool,
     given: Option<Given>,
-    maps: Vec<(Key, Arc<dyn FeatureMap>)>,
+    maps: Vec<(Key, FeatureSpace)>,
 }
 
 /// What a map depends on.
@@ -48,37 +45,41 @@ impl Maps {
     }
 
     /// The map of a run on d features.
-    pub fn get(&mut self, spec: &Spec, dim: usize) -> Result<Arc<dyn FeatureMap>, Error> {
+    pub fn get(&mut self, spec: &Spec, dim: usize) -> Result<FeatureSpace, Error> {
         let wanted = key(spec, dim);
         if let Some((_, map)) = self.maps.iter().find(|(key, _)| *key == wanted) {
             return Ok(map.clone());
         }
         let given = self.given.as_mut().filter(|given| given.lift == spec.lift);
         let projection = given.map(|given| std::mem::take(&mut given.values));
-        let map = lift::build(&spec.lift, LiftSpec { projection, ..spec.lift_spec(dim, self.keep) })?;
+        let map = match projection {
+            Some(_) => lift::build(&spec.lift, LiftSpec { projection, ..spec.lift_spec(dim, self.keep) })?.into(),
+            None => spec.space(dim, self.keep)?,
+        };
         self.maps.push((wanted, map.clone()));
         Ok(map)
     }
 
     /// What is recorded about the lift of a run, if it has one.
-    pub fn facts(&self, spec: &Spec, map: &dyn FeatureMap) -> Result<Option<LiftFacts>, Error> {
+    pub fn facts(&self, spec: &Spec, space: &FeatureSpace) -> Result<Option<LiftFacts>, Error> {
         if !spec.method()?.input.lifted() {
             return Ok(None);
         }
         let given = self.given.as_ref().is_some_and(|given| given.lift == spec.lift);
-        let projects = lift::find(&spec.lift)?.projection.is_drawn();
+        let width = space.width().finite();
+        let projects = width.is_some() && lift::find(space.name())?.projection.is_drawn();
         let seed = (projects && !given).then_some(spec.lift_seed);
-        Ok(Some(LiftFacts { name: map.name().to_owned(), width: (!map.is_infinite()).then(|| map.width()), seed }))
+        Ok(Some(LiftFacts { name: space.name().to_owned(), width, seed }))
     }
 
     /// Checks the settings of a run and estimates the bytes that it needs, without taking any.
     fn need<'a>(&self, spec: &'a Spec, dim: usize, sizes: &'a StreamSizes) -> Result<Need<'a>, Error> {
         let method = spec.method()?;
         // A map that keeps nothing lets everything be checked before memory is taken.
-        let probe = lift::build(&spec.lift, spec.lift_spec(dim, false))?;
+        let probe = spec.space(dim, false)?;
+        let rows = lift::find(probe.name())?.projection.count(dim, probe.width().finite().unwrap_or(0));
         let (width, options) = (probe.width(), spec.options(probe));
         method.build(&options)?;
-        let rows = lift::find(&spec.lift)?.projection.count(dim, width);
         let kept = if self.keep { rows.saturating_mul(4 * dim) } else { 0 };
         let bytes = move |max_rank: usize| {
             let learner = method.build(&MethodOptions { max_rank: max_rank.max(1), ..options.clone() });
@@ -96,9 +97,9 @@ impl Maps {
             for (spec, dim) in runs.iter() {
                 let Need { width, bytes, .. } = self.need(spec, *dim, sizes)?;
                 // At infinite width it is samples that are kept.
-                let most = if width == usize::MAX { sizes.samples.max(1) } else { width };
+                let most = width.finite().unwrap_or(sizes.samples.max(1));
                 if bytes(1) != bytes(most) {
-                    cap = cap.min(memory::largest_cap(most, budget, &bytes).max(1));
+                    cap = cap.min(plan::largest_cap(most, budget, &bytes).max(1));
                 }
             }
             if cap != usize::MAX {
@@ -109,7 +110,7 @@ impl Maps {
         let available = room.available.unwrap_or(usize::MAX).min(budget.unwrap_or(usize::MAX));
         for (spec, dim) in runs.iter() {
             let Need { method, width, bytes } = self.need(spec, *dim, sizes)?;
-            memory::preflight(method, width, spec.max_rank, available, &bytes)?;
+            plan::preflight(method, width, spec.max_rank, available, &bytes)?;
             room.ensure(bytes(spec.max_rank), method, "fewer threads, or a smaller --width or --max-rank, need less")?;
         }
         Ok(())
@@ -119,6 +120,6 @@ impl Maps {
 /// A method's name, its width, and the bytes that it needs for a cap.
 struct Need<'a> {
     method: &'static str,
-    width: usize,
+    width: Width,
     bytes: Box<dyn Fn(usize) -> usize + 'a>,
 }

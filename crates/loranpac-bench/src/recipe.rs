@@ -10,7 +10,8 @@ use loranpac::{Schedule, Truncation, lift};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::spec::{Order, Spec, When, Width};
+use crate::spec::{Order, Spec, When};
+use loranpac::Width;
 use crate::stream::Scenario;
 use crate::sweep::Source;
 use crate::view::{Figure, Table};

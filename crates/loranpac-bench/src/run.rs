@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use loranpac::registry::{Method, MethodOptions};
-use loranpac::{Certificate, Features, Label, Learner, Verdict};
+use loranpac::{Certificate, Classifier, Features, Label, Verdict};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -185,13 +185,13 @@ impl Experiment<'_> {
             let mut times = None;
             if self.spec.eval.due(last) {
                 let clock = Instant::now();
-                learner.prepare()?;
+                let classifier = learner.classifier()?;
                 let weights_seconds = clock.elapsed().as_secs_f64();
                 let clock = Instant::now();
-                let accuracy = evaluate(&mut *learner, dataset, &self.tasks[..=t], t, &mut matrix)?;
+                let accuracy = evaluate(&classifier, dataset, &self.tasks[..=t], t, &mut matrix)?;
                 times = Some((weights_seconds, clock.elapsed().as_secs_f64(), accuracy));
             }
-            let loss = self.spec.train_loss.due(last).then(|| train_loss(&mut *learner, dataset, &self.tasks[..=t]));
+            let loss = self.spec.train_loss.due(last).then(|| train_loss(&learner.classifier()?, dataset, &self.tasks[..=t]));
             // JSON has no infinity: what has overflowed is not recorded.
             let train_loss = loss.transpose()?.filter(|loss| loss.is_finite());
             let spectrum = self.spec.spectrum.due(last).then(|| learner.spectrum());
@@ -225,7 +225,7 @@ impl Experiment<'_> {
         Ok(Run {
             method: self.method.name.to_owned(),
             continual: self.method.continual,
-            exemplar_free: self.method.exemplar_free && !self.options.lift.is_infinite(),
+            exemplar_free: self.method.exemplar_free && !self.options.space.width().is_infinite(),
             seed: self.spec.order.is_none().then_some(self.spec.seed),
             config: RunConfig {
                 spec: self.spec.clone(),
@@ -257,7 +257,7 @@ impl Experiment<'_> {
 
 /// Fills column `column` of the matrix; returns the accuracy over all samples.
 fn evaluate(
-    learner: &mut dyn Learner,
+    classifier: &Classifier,
     dataset: &Dataset,
     tasks: &[Task],
     column: usize,
@@ -269,9 +269,8 @@ fn evaluate(
         return Ok(None);
     }
     let (x, y) = dataset.test.gather(&rows, dataset.dim);
-    let winners = learner.predict(Features::new(&x, dataset.dim)?)?;
-    let labels = learner.classes().labels();
-    let hits: Vec<bool> = winners.iter().zip(&y).map(|(&w, &y)| labels[w] == dataset.classes[y]).collect();
+    let winners = classifier.predict(Features::new(&x, dataset.dim)?)?;
+    let hits: Vec<bool> = winners.iter().zip(&y).map(|(winner, &y)| *winner == dataset.classes[y]).collect();
     let percent = |hits: &[bool]| 100.0 * hits.iter().filter(|&&hit| hit).count() as f64 / hits.len() as f64;
     let mut rest = &hits[..];
     for (row, task) in tasks.iter().enumerate().filter(|(_, task)| !task.test.is_empty()) {
@@ -283,14 +282,14 @@ fn evaluate(
 }
 
 /// `|W H - Y|^2 / M` over the training samples of the tasks, from the scores; Y has a one for the class of each sample.
-fn train_loss(learner: &mut dyn Learner, dataset: &Dataset, tasks: &[Task]) -> Result<f64, Error> {
+fn train_loss(classifier: &Classifier, dataset: &Dataset, tasks: &[Task]) -> Result<f64, Error> {
     let rows: Vec<usize> = tasks.iter().flat_map(|task| task.train.iter().copied()).collect();
     let place: HashMap<&Label, usize> = dataset.classes.iter().enumerate().map(|(i, label)| (label, i)).collect();
-    let class_of: Vec<usize> = learner.classes().labels().iter().map(|label| place[label]).collect();
+    let class_of: Vec<usize> = classifier.labels().iter().map(|label| place[label]).collect();
     let mut sum = 0.0;
     for rows in rows.chunks(4096) {
         let (x, y) = dataset.train.gather(rows, dataset.dim);
-        let scores = learner.scores(Features::new(&x, dataset.dim)?)?;
+        let scores = classifier.scores(Features::new(&x, dataset.dim)?)?;
         for (row, &y) in scores.rows().zip(&y) {
             let error = |(score, class): (&f32, &usize)| (f64::from(*score) - f64::from(u8::from(*class == y))).powi(2);
             sum += row.iter().zip(&class_of).map(error).sum::<f64>();

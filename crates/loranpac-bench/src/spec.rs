@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use loranpac::lift::{self, ArcCosine, DEFAULT_GAMMA, FeatureMap, LiftSpec};
+use loranpac::lift::{self, DEFAULT_GAMMA, LiftSpec};
 use loranpac::registry::{self, Input, Method, MethodOptions};
-use loranpac::{Schedule, Truncation};
+use loranpac::{FeatureSpace, Schedule, Truncation, Width};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -54,44 +54,8 @@ pub struct Spec {
     pub spectrum: When,
 }
 
-/// How many lifted features there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Width {
-    /// E.
-    Finite(usize),
-    /// The limit of random ReLU features.
-    Infinite,
-}
-
-impl std::str::FromStr for Width {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "infinite" | "inf" => Ok(Width::Infinite),
-            _ => match text.parse() {
-                Ok(0) => Err("E must be at least 1 (10000 is a good start)".to_owned()),
-                Ok(width) => Ok(Width::Finite(width)),
-                Err(_) => Err("a number or the word infinite is expected".to_owned()),
-            },
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Width {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Either {
-            Number(usize),
-            Word(String),
-        }
-        match Either::deserialize(from)? {
-            Either::Number(width) => Ok(Width::Finite(width)),
-            Either::Word(word) => word.parse().map_err(serde::de::Error::custom),
-        }
-    }
-}
+/// The name of the limit of random ReLU features in records.
+const LIMIT: &str = "arc-cosine";
 
 /// A class order that does not come from a seed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -184,14 +148,14 @@ impl Spec {
 
     /// Whether it stands for infinitely many lifted features.
     pub fn is_infinite(&self) -> bool {
-        self.lift == ArcCosine::NAME
+        self.lift == LIMIT
     }
 
     /// Chooses the width; an infinite one is a lift of its own.
     pub fn widen(&mut self, width: Width) {
         match width {
             Width::Finite(width) => self.width = width,
-            Width::Infinite if self.lift == lift::LIFTS[0].name => self.lift = ArcCosine::NAME.to_owned(),
+            Width::Infinite if self.lift == lift::LIFTS[0].name => self.lift = LIMIT.to_owned(),
             Width::Infinite if self.is_infinite() => {}
             // Other lifts have no limit that we know; a width of 0 is refused.
             Width::Infinite => self.width = 0,
@@ -203,10 +167,19 @@ impl Spec {
         LiftSpec { width: self.width, seed: self.lift_seed, keep, gamma: self.gamma, ..LiftSpec::new(dim, 0) }
     }
 
+    /// The feature space for d features; `keep` holds P in memory.
+    pub fn space(&self, dim: usize, keep: bool) -> Result<FeatureSpace, Error> {
+        let (lift, width) = match self.is_infinite() {
+            true => (lift::LIFTS[0].name, Width::Infinite),
+            false => (self.lift.as_str(), Width::Finite(self.width)),
+        };
+        Ok(FeatureSpace::build(lift, width, self.lift_spec(dim, keep))?)
+    }
+
     /// What the method is told.
-    pub fn options(&self, lift: std::sync::Arc<dyn FeatureMap>) -> MethodOptions {
+    pub fn options(&self, space: FeatureSpace) -> MethodOptions {
         MethodOptions {
-            lift,
+            space,
             truncation: self.truncation,
             max_rank: self.max_rank,
             schedule: self.schedule,

@@ -326,7 +326,7 @@ pub fn run(
     let (stacked, tasks) = check(spec, dataset, maps)?;
     let dataset = stacked.as_ref().unwrap_or(dataset);
     let map = maps.get(spec, dataset.dim)?;
-    let lift = maps.facts(spec, &*map)?;
+    let lift = maps.facts(spec, &map)?;
     Experiment { spec, method, options: spec.options(map), lift, tasks: &tasks, threads }.run(dataset, watch)
 }
 

@@ -8,11 +8,11 @@ use clap::{ArgGroup, ValueEnum};
 use loranpac::lift;
 use loranpac::memory::human_bytes;
 use loranpac::registry::{self, Input, METHODS, Method};
-use loranpac::{Schedule, Truncation};
+use loranpac::{Schedule, Truncation, Width};
 use loranpac_bench::plan::{Given, Maps};
 use loranpac_bench::report::{self, MethodSummary, mean_and_spread};
 use loranpac_bench::run::{Experiment, Run, SCHEMA};
-use loranpac_bench::spec::{DEFAULT_MAX_RANK, Order, Spec, When, Width};
+use loranpac_bench::spec::{DEFAULT_MAX_RANK, Order, Spec, When};
 use loranpac_bench::stream::{self, Scenario};
 use loranpac_bench::sweep::Source;
 use loranpac_data::Dataset;
@@ -243,7 +243,7 @@ fn markdown(runs: &[Run]) -> String {
 
 impl Args {
     fn is_infinite(&self) -> bool {
-        self.width == Width::Infinite || self.lift == lift::ArcCosine::NAME
+        self.width == Width::Infinite
     }
 }
 
@@ -253,7 +253,7 @@ pub(crate) fn specify(args: &Args) -> Result<(Vec<&'static Method>, Spec)> {
     let truncation = truncation(args, &methods)?;
     check_settings(args, &methods)?;
     let infinite = args.is_infinite();
-    if infinite && ![lift::LIFTS[0].name, lift::ArcCosine::NAME].contains(&args.lift.as_str()) {
+    if infinite && args.lift != lift::LIFTS[0].name {
         bail!("--width infinite does not go with --lift {}: it is the limit of {}", args.lift, lift::LIFTS[0].name);
     }
     if infinite && (args.lift_seed != 0 || args.regenerate) {
@@ -334,7 +334,7 @@ fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
         for (spec, dim) in &plan {
             let spec = Spec { seed: *seed, order: order.clone(), ..spec.clone() };
             let (method, map) = (spec.method()?, maps.get(&spec, *dim)?);
-            let lift = maps.facts(&spec, &*map)?;
+            let lift = maps.facts(&spec, &map)?;
             let experiment = Experiment { spec: &spec, method, options: spec.options(map), lift, tasks, threads };
             let bar = Bar::new(method.name, args.quiet);
             runs.push(experiment.run(data_of(method), &mut |progress| {

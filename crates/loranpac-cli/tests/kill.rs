@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{loranpac, stdout};
-use loranpac_store::Model;
+use loranpac_store::Session;
 use tempfile::TempDir;
 
 /// Three days of samples, as CSV.
@@ -82,10 +82,10 @@ fn learning_survives_being_killed_at_any_moment() {
             assert!(done || output.status.code().is_none(), "neither finished nor killed: {message}");
             kills += usize::from(!done);
             // The model opens as after one of its tasks, every byte verifies, and nothing learned is lost.
-            let damage = Model::verify(&path).unwrap().damage;
+            let damage = Session::verify(&path).unwrap().damage;
             assert!(damage.is_empty(), "after {kills} kills: {damage:?}");
-            let mut model = Model::open(&path).unwrap();
-            model.learner().unwrap();
+            let mut model = Session::open(&path).unwrap();
+            model.model().unwrap();
             let tasks = model.manifest().tasks.len();
             assert!(tasks >= learned && model.manifest().samples == 20 * tasks, "{learned} tasks, then {tasks}");
             learned = tasks;
@@ -96,7 +96,7 @@ fn learning_survives_being_killed_at_any_moment() {
         }
         finished += 1;
         // The next writer clears away what a killed one has left; then it is the model that nothing ever happened to.
-        drop(Model::open_to_write(&path).unwrap());
+        drop(Session::open_to_write(&path).unwrap());
         let found = files(&path);
         assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
         for (name, bytes) in &found {

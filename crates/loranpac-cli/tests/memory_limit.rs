@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use common::{loranpac, stdout};
 use loranpac_store::Manifest;
-use loranpac_store::Model;
+use loranpac_store::Session;
 use loranpac_store::folder::MANIFEST;
 use tempfile::TempDir;
 
@@ -101,7 +101,7 @@ fn no_command_aborts_however_little_memory_there_is() {
                 _ => panic!("{place}"),
             }
             assert!(!message.contains("panicked"), "{place}");
-            let damage = Model::verify(&model).unwrap().damage;
+            let damage = Session::verify(&model).unwrap().damage;
             assert!(damage.is_empty(), "{place}: {damage:?}");
         }
     }

@@ -96,7 +96,7 @@ fn experiment(
     maps.check(&mut plan, &sizes, None)?;
     let [(spec, dim)] = plan;
     let map = maps.get(&spec, dim)?;
-    let lift = maps.facts(&spec, &*map)?;
+    let lift = maps.facts(&spec, &map)?;
     let threads = if threads == 0 { rayon::current_num_threads() } else { threads };
     let experiment = Experiment { spec: &spec, method, options: spec.options(map), lift, tasks: &tasks, threads };
     let run = experiment.run(&dataset, &mut |progress| watch(progress.share))?;

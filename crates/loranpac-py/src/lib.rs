@@ -35,5 +35,5 @@ mod _engine {
     #[pymodule_export]
     const GAMMA: f64 = loranpac::lift::DEFAULT_GAMMA;
     #[pymodule_export]
-    const UNCALIBRATED: f64 = loranpac_store::temperature::UNCALIBRATED;
+    const UNCALIBRATED: f64 = loranpac::UNCALIBRATED;
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use loranpac_data::system;
-use loranpac_store::{Manifest, Merged, Model, Part};
+use loranpac_store::{Manifest, Merged, Session};
 use pyo3::prelude::*;
 
 use crate::errors;
@@ -21,23 +21,18 @@ pub fn merge_models(
 ) -> PyResult<Vec<String>> {
     let work = || -> Result<Vec<String>, loranpac_store::Error> {
         if out.exists() {
-            return Err(loranpac_store::Error::Refused(format!("{} is there already", out.display())));
+            return Err(loranpac_store::Error::Refused(format!("{} exists already", out.display())));
         }
-        let models = paths.iter().map(|path| Model::open(path)).collect::<Result<Vec<_>, _>>()?;
+        let mut models = paths.iter().map(|path| Session::open(path)).collect::<Result<Vec<_>, _>>()?;
         let manifests: Vec<Manifest> = models.iter().map(|model| model.manifest().clone()).collect();
         let needed = Manifest::merge_bytes(&manifests)?;
         system::room().ensure(needed, "merging the models", "models of a smaller width or max_rank need less")?;
-        let mut parts = models.into_iter().map(Model::into_parts).collect::<Result<Vec<_>, _>>()?;
-        let name = |path: &PathBuf| path.display().to_string();
-        let parts = parts.iter_mut().zip(&paths);
-        let parts = parts
-            .map(|((learner, manifest), path)| Part { name: name(path), learner: &mut **learner, manifest })
-            .collect();
-        let Merged { mut learner, mut manifest, warnings } = loranpac_store::merge(parts, again)?;
+        let parts = paths.iter().map(|path| path.display().to_string()).zip(models.iter_mut()).collect();
+        let Merged { mut session, warnings } = loranpac_store::merge(parts, again)?;
         if prepare {
-            learner.prepare()?;
+            session.prepared()?;
         }
-        Model::store(&out, &mut manifest, &mut *learner, false)?;
+        session.save(&out, false)?;
         Ok(warnings)
     };
     detached(py, threads, work)?.map(errors::warnings).map_err(errors::store)

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use loranpac::{Config, Features, Filter, Ridge};
 use loranpac_store::disk::{Disk, Output, RealDisk};
-use loranpac_store::{Fingerprint, LiftRecord, Model, Settings};
+use loranpac_store::{Fingerprint, LiftRecord, Session, Settings};
 use samples::samples;
 
 const DIM: usize = 384;
@@ -76,7 +76,7 @@ fn main() {
     let config = Config { filter: Filter::Soft(Ridge::GeometricMean), ..Config::default() };
     let disk = Counting::default();
     let settings = Settings { lift, config, keep: 1, encoder: None };
-    let mut model = Model::create_on(Box::new(disk.clone()), &path, &settings).expect("a new model");
+    let mut model = Session::create_on(Box::new(disk.clone()), &path, &settings).expect("a new model");
     let report = |what: &str, clock: Instant, bytes: u64| {
         println!("{what:<58} {:>8.2} s {:>9.1} MB", clock.elapsed().as_secs_f64(), bytes as f64 / 1e6);
     };
@@ -90,7 +90,7 @@ fn main() {
     drop(model);
 
     let (x, y) = samples(100, DIM, CLASSES, 2);
-    let mut model = Model::open_to_write_on(Box::new(disk.clone()), &path).expect("opened");
+    let mut model = Session::open_to_write_on(Box::new(disk.clone()), &path).expect("opened");
     let clock = Instant::now();
     model.learn(Features::new(&x, DIM).expect("samples"), &y).expect("learned");
     model.note("second", &fingerprint("2", 100));
@@ -104,8 +104,8 @@ fn main() {
 
     for _ in 0..3 {
         let clock = Instant::now();
-        let mut model = Model::open(&path).expect("opened");
-        model.learner_unchecked().expect("mapped");
+        let mut model = Session::open(&path).expect("opened");
+        model.model_unchecked().expect("mapped");
         let mapped = clock.elapsed().as_secs_f64();
         let clock = Instant::now();
         let files = fs::read_dir(&path).expect("a folder").map(|entry| entry.expect("a file").path());

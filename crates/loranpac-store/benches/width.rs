@@ -9,7 +9,7 @@ use std::fs;
 use std::time::Instant;
 
 use loranpac::{Config, Editable, Features, Filter, Ridge};
-use loranpac_store::{LiftRecord, Manifest, Model, Settings};
+use loranpac_store::{LiftRecord, Manifest, Session, Settings};
 use samples::samples;
 
 const DIM: usize = 1280;
@@ -40,7 +40,7 @@ fn main() {
         let path = folder.path().join("model.lrp");
         let name = if lift.is_infinite() { "infinite".to_owned() } else { lift.width.to_string() };
         let mut manifest = Manifest::new(&Settings { lift, config, keep: 0, encoder: None }).expect("a manifest");
-        Model::store(&path, &mut manifest, &mut *learner, false).expect("stored");
+        Session::store(&path, &mut manifest, &mut *learner, false).expect("stored");
         let files = fs::read_dir(&path).expect("a folder").flatten();
         let bytes = files.map(|file| file.metadata().map_or(0, |facts| facts.len())).sum::<u64>() as f64;
         let (least, small) = *first.get_or_insert((seconds, bytes));

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use loranpac::{Features, Label, Learner};
+use loranpac::{Features, Label};
 
 use crate::digest::{Fingerprint, of_labels};
 use crate::error::Error;

@@ -39,5 +39,5 @@ pub use manifest::{Manifest, Settings};
 pub use merge::{Merged, merge, merged_before};
 pub use precision::Precision;
 pub use segment::FileEntry;
-pub use session::Session;
+pub use session::{ROWS, Session};
 pub use verify::Verified;

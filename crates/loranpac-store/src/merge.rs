@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use loranpac::internals::Delta;
-use loranpac::{Learner, Model};
+use loranpac::Model;
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use loranpac::Learner;
 use loranpac::internals::Delta;
 
 use crate::commit;

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use loranpac::internals::Delta;
-use loranpac::{Classifier, Features, Label, Learner, Model};
+use loranpac::{Classifier, FeatureSpace, Features, Label, Model};
 
 use crate::commit;
 use crate::digest::Fingerprint;
@@ -17,6 +17,10 @@ use crate::manifest::{Manifest, Settings, TaskEntry};
 
 /// How often a reader looks again when the model is replaced while it opens it.
 pub(crate) const OPEN_RETRIES: usize = 8;
+
+/// Samples that are learned together, at most: larger tasks are divided. A model's last bits depend on the division, so that
+/// all commands and languages use the same.
+pub const ROWS: usize = 4096;
 
 /// A model and its manifest. What changes in memory becomes a version on the disk by [`Session::commit`] or
 /// [`Session::save`].
@@ -44,8 +48,13 @@ pub(crate) struct Home {
 impl Session {
     /// A new model in memory.
     pub fn in_memory(settings: &Settings) -> Result<Session, Error> {
+        Session::in_memory_with(settings, settings.lift.build(true)?)
+    }
+
+    /// The same with a feature space that was made from the settings' lift before.
+    pub fn in_memory_with(settings: &Settings, space: FeatureSpace) -> Result<Session, Error> {
         let manifest = Manifest::new(settings)?;
-        let model = Model::new(settings.lift.build(true)?, settings.config)?;
+        let model = Model::new(space, settings.config)?;
         Ok(Session { manifest, model: Some(model), delta: Delta::default(), home: None })
     }
 

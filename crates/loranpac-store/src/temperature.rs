@@ -1,19 +1,7 @@
 //! From scores to probabilities: softmax(scores / T), with T fitted on held-out samples.
 
-/// T that is used where none was fitted: scores of least squares lie between 0 and 1, and differ by tenths.
-pub const UNCALIBRATED: f64 = 0.1;
-
 /// The temperatures that are tried lie in this interval.
 const RANGE: (f64, f64) = (1e-4, 1e2);
-
-/// Probabilities of the classes of one sample.
-pub fn probabilities(scores: &[f32], temperature: f64) -> Vec<f64> {
-    let highest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max) as f64;
-    let mut values: Vec<f64> = scores.iter().map(|score| ((*score as f64 - highest) / temperature).exp()).collect();
-    let sum: f64 = values.iter().sum();
-    values.iter_mut().for_each(|value| *value /= sum);
-    values
-}
 
 /// Mean negative log-likelihood of the true classes.
 pub fn negative_log_likelihood<'a>(samples: impl Iterator<Item = (&'a [f32], usize)>, temperature: f64) -> f64 {
@@ -59,6 +47,6 @@ mod tests {
         let samples: Vec<_> = (0..400).map(|i| sample(i % 4 != 0)).collect();
         let fitted = fit(&samples);
         assert!((fitted - 0.2 / 3f64.ln()).abs() < 1e-3, "{fitted}");
-        assert!((probabilities(&samples[1].0, fitted)[0] - 0.75).abs() < 1e-3);
+        assert!((softmax(&samples[1].0, fitted)[0] - 0.75).abs() < 1e-3);
     }
 }

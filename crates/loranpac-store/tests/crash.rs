@@ -15,7 +15,7 @@ use common::*;
 use loranpac::{Features, Label};
 use loranpac_store::disk::Disk;
 use loranpac_store::{
-    Edited, Error, Fingerprint, Inference, Manifest, Merged, Model, Part, Precision, Rolled, Settings, merge,
+    Edited, Error, Fingerprint, Inference, Manifest, Merged, Session, Part, Precision, Rolled, Settings, merge,
     merged_before,
 };
 use tempfile::TempDir;
@@ -41,9 +41,9 @@ fn model(folder: &Path) -> PathBuf {
 fn edited(
     disk: Box<dyn Disk>,
     folder: &Path,
-    change: impl FnOnce(&mut Model) -> Result<Edited, Error>,
+    change: impl FnOnce(&mut Session) -> Result<Edited, Error>,
 ) -> Result<(), Error> {
-    let mut model = Model::open_to_write_on(disk, &model(folder))?;
+    let mut model = Session::open_to_write_on(disk, &model(folder))?;
     if let Edited::Done { .. } = change(&mut model)? {
         model.prepared()?;
         model.commit()?;
@@ -67,8 +67,8 @@ const COMMANDS: [Command; 10] = [
         target: "new.lrp",
         run: |disk, folder, settings| {
             let place = folder.join("new.lrp");
-            match Model::create_on(disk, &place, settings) {
-                Err(Error::Exists { .. }) if Model::is_new(&place, settings) => Ok(()),
+            match Session::create_on(disk, &place, settings) {
+                Err(Error::Exists { .. }) if Session::is_new(&place, settings) => Ok(()),
                 outcome => outcome.map(drop),
             }
         },
@@ -81,7 +81,7 @@ const COMMANDS: [Command; 10] = [
             let (x, y) = task(2);
             let x = Features::new(&x, DIM)?;
             let learned = Fingerprint::of(x, &y);
-            let mut model = Model::open_to_write_on(disk, &model(folder))?;
+            let mut model = Session::open_to_write_on(disk, &model(folder))?;
             if model.knows(&learned.digest).is_some() {
                 return Ok(());
             }
@@ -97,7 +97,7 @@ const COMMANDS: [Command; 10] = [
         target: "new.lrp",
         run: |disk, folder, _| {
             let place = folder.join("new.lrp");
-            let mut models = ["m.lrp", "other.lrp"].map(|name| Model::open(&folder.join(name)).unwrap());
+            let mut models = ["m.lrp", "other.lrp"].map(|name| Session::open(&folder.join(name)).unwrap());
             let manifests: Vec<Manifest> = models.iter().map(|model| model.manifest().clone()).collect();
             if merged_before(&place, &manifests, false)?.is_some() {
                 return Ok(());
@@ -108,7 +108,7 @@ const COMMANDS: [Command; 10] = [
             }
             let Merged { mut learner, mut manifest, .. } = merge(parts, false)?;
             learner.prepare()?;
-            Model::store_on(disk, &place, &mut manifest, &mut *learner, false)
+            Session::store_on(disk, &place, &mut manifest, &mut *learner, false)
         },
         infinite: true,
     },
@@ -149,7 +149,7 @@ const COMMANDS: [Command; 10] = [
         run: |disk, folder, _| {
             let (x, y) = task(3);
             let held_out = Fingerprint::of(Features::new(&x, DIM)?, &y);
-            let mut model = Model::open_to_write_on(disk, &model(folder))?;
+            let mut model = Session::open_to_write_on(disk, &model(folder))?;
             if model.manifest().calibrated_on(&held_out).is_some() {
                 return Ok(());
             }
@@ -162,7 +162,7 @@ const COMMANDS: [Command; 10] = [
         name: "export",
         target: "new.safetensors",
         run: |disk, folder, _| {
-            let mut model = Model::open(&model(folder))?;
+            let mut model = Session::open(&model(folder))?;
             let weights = explicit(model.learner()?).weights()?.to_owned();
             let manifest = model.manifest();
             let labels = manifest.classes.iter().map(|class| class.label.clone()).collect();
@@ -175,7 +175,7 @@ const COMMANDS: [Command; 10] = [
         name: "rollback",
         target: "m.lrp",
         run: |disk, folder, _| {
-            let mut model = Model::open_to_roll_back_on(disk, &model(folder))?;
+            let mut model = Session::open_to_roll_back_on(disk, &model(folder))?;
             assert!(matches!(model.rollback(Some(1))?, Rolled::Back(1) | Rolled::Already(1)));
             Ok(())
         },
@@ -186,7 +186,7 @@ const COMMANDS: [Command; 10] = [
 /// What a folder holds, by what a user would notice: scores, tasks and counts of every model, bytes of other files.
 #[derive(PartialEq, Debug)]
 enum Held {
-    Model { scores: Option<Vec<f32>>, basis: Vec<f32>, gram: Vec<f64>, manifest: Box<Manifest> },
+    Session { scores: Option<Vec<f32>>, basis: Vec<f32>, gram: Vec<f64>, manifest: Box<Manifest> },
     File(Vec<u8>),
     Nothing,
 }
@@ -198,15 +198,15 @@ fn held(path: &Path) -> Held {
     if !path.exists() {
         return Held::Nothing;
     }
-    let verified = Model::verify(path).unwrap();
+    let verified = Session::verify(path).unwrap();
     assert!(verified.is_whole(), "{path:?}: {:?}", verified.problems().collect::<Vec<_>>());
-    let mut model = Model::open(path).unwrap();
+    let mut model = Session::open(path).unwrap();
     // What a repeated command may do in another number of commits.
     let manifest = Box::new(Manifest { files: Default::default(), ..model.manifest().clone() });
     let learned = manifest.samples > 0;
-    let learner = model.learner().unwrap();
+    let learner = model.model().unwrap();
     let (basis, gram) = (basis(learner), gram(learner));
-    Held::Model { scores: learned.then(|| scores_of(learner)), basis, gram, manifest }
+    Held::Session { scores: learned.then(|| scores_of(learner)), basis, gram, manifest }
 }
 
 /// Every name in a folder and the folders in it, but for locks.
@@ -292,7 +292,7 @@ fn check_all(faults: &[Fault]) {
             }
             let start = TempDir::new().unwrap();
             for (name, range) in [("m.lrp", 0..2), ("other.lrp", 2..4)] {
-                let mut model = Model::create_on(calm(), &start.path().join(name), settings).unwrap();
+                let mut model = Session::create_on(calm(), &start.path().join(name), settings).unwrap();
                 range.for_each(|t| learn(&mut model, &task(t)));
             }
             for fault in faults {

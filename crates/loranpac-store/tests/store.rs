@@ -6,7 +6,7 @@ use std::fs;
 
 use common::*;
 use loranpac::{Config, Features, Learner};
-use loranpac_store::{Edited, Error, Fingerprint, Model, Rolled};
+use loranpac_store::{Edited, Error, Fingerprint, Session, Rolled};
 use tempfile::TempDir;
 
 #[test]
@@ -14,25 +14,25 @@ fn learning_in_many_sessions_equals_learning_in_one_bit_for_bit() {
     for settings in every_kind() {
         let folder = TempDir::new().unwrap();
         let (once, often) = (folder.path().join("once.lrp"), folder.path().join("often.lrp"));
-        let mut model = Model::create(&once, &settings).unwrap();
+        let mut model = Session::create(&once, &settings).unwrap();
         for task in tasks(12) {
             learn(&mut model, &task);
         }
-        Model::create(&often, &settings).unwrap();
+        Session::create(&often, &settings).unwrap();
         for (t, task) in tasks(12).iter().enumerate() {
-            let mut model = Model::open_to_write(&often).unwrap();
+            let mut model = Session::open_to_write(&often).unwrap();
             learn(&mut model, task);
             if t % 5 == 0 {
                 // A classifier in between changes nothing.
-                model.learner().unwrap().prepare().unwrap();
+                model.model().unwrap().prepare().unwrap();
                 model.commit().unwrap();
             }
         }
         assert_eq!(scores(&once), scores(&often), "{settings:?}");
-        let [a, b] = [&once, &often].map(|path| Model::open(path).unwrap());
+        let [a, b] = [&once, &often].map(|path| Session::open(path).unwrap());
         let (mut a, mut b) = (a, b);
-        assert_eq!(basis(a.learner().unwrap()), basis(b.learner().unwrap()));
-        assert_eq!(gram(a.learner().unwrap()), gram(b.learner().unwrap()));
+        assert_eq!(basis(a.model().unwrap()), basis(b.model().unwrap()));
+        assert_eq!(gram(a.model().unwrap()), gram(b.model().unwrap()));
     }
 }
 
@@ -40,16 +40,16 @@ fn learning_in_many_sessions_equals_learning_in_one_bit_for_bit() {
 fn a_model_that_was_read_knows_what_it_knew() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("m.lrp");
-    let mut model = Model::create(&path, &soft()).unwrap();
+    let mut model = Session::create(&path, &soft()).unwrap();
     for task in tasks(3) {
         learn(&mut model, &task);
     }
-    let learner = model.learner().unwrap();
+    let learner = model.model().unwrap();
     learner.prepare().unwrap();
     let (before, verdict) = (scores_of(learner), learner.summary().verdict());
     model.commit().unwrap();
     drop(model);
-    let mut model = Model::open(&path).unwrap();
+    let mut model = Session::open(&path).unwrap();
     assert!(model.manifest().weights.is_some());
     let learner = model.prepared().unwrap();
     assert_eq!((learner.summary().verdict(), scores_of(learner)), (verdict, before));
@@ -61,14 +61,14 @@ fn a_model_that_was_read_knows_what_it_knew() {
 fn every_damaged_byte_is_found() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("m.lrp");
-    let mut model = Model::create(&path, &small()).unwrap();
+    let mut model = Session::create(&path, &small()).unwrap();
     for task in tasks(2) {
         learn(&mut model, &task);
     }
-    model.learner().unwrap().prepare().unwrap();
+    model.model().unwrap().prepare().unwrap();
     model.commit().unwrap();
     drop(model);
-    assert!(Model::verify(&path).unwrap().is_whole());
+    assert!(Session::verify(&path).unwrap().is_whole());
     let mut checked = 0;
     for entry in fs::read_dir(&path).unwrap() {
         let file = entry.unwrap().path();
@@ -79,25 +79,25 @@ fn every_damaged_byte_is_found() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 1 << (at % 8);
             fs::write(&file, &damaged).unwrap();
-            let found = Model::verify(&path).unwrap().damage;
+            let found = Session::verify(&path).unwrap().damage;
             assert!(found.iter().any(|e| e.to_string().contains("damaged")), "{file:?}, byte {at}: {found:?}");
             checked += 1;
         }
         if !bytes.is_empty() {
             fs::write(&file, &bytes[..bytes.len() - 1]).unwrap();
-            assert!(!Model::verify(&path).unwrap().is_whole(), "{file:?} truncated");
+            assert!(!Session::verify(&path).unwrap().is_whole(), "{file:?} truncated");
         }
         fs::write(&file, bytes).unwrap();
     }
     assert!(checked > 300, "{checked}");
-    assert!(Model::verify(&path).unwrap().is_whole());
+    assert!(Session::verify(&path).unwrap().is_whole());
 }
 
 #[test]
 fn nothing_is_learned_on_damaged_ground() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("m.lrp");
-    let mut model = Model::create(&path, &small()).unwrap();
+    let mut model = Session::create(&path, &small()).unwrap();
     let tasks = tasks(2);
     learn(&mut model, &tasks[0]);
     drop(model);
@@ -106,7 +106,7 @@ fn nothing_is_learned_on_damaged_ground() {
     let last = bytes.len() - 1;
     bytes[last] ^= 4;
     fs::write(&file, bytes).unwrap();
-    let mut model = Model::open_to_write(&path).unwrap();
+    let mut model = Session::open_to_write(&path).unwrap();
     let (x, y) = &tasks[1];
     let error = model.learn(Features::new(x, DIM).unwrap(), y).unwrap_err().to_string();
     assert!(error.contains("00000001-basis") && error.contains("damaged"), "{error}");
@@ -116,26 +116,26 @@ fn nothing_is_learned_on_damaged_ground() {
 fn one_writer_at_a_time_and_readers_see_whole_versions() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("m.lrp");
-    let mut writer = Model::create(&path, &small()).unwrap();
-    let error = Model::open_to_write(&path).err().unwrap().to_string();
+    let mut writer = Session::create(&path, &small()).unwrap();
+    let error = Session::open_to_write(&path).err().unwrap().to_string();
     assert!(error.contains("another process"), "{error}");
     let tasks = tasks(6);
     learn(&mut writer, &tasks[0]);
-    let mut reader = Model::open(&path).unwrap();
+    let mut reader = Session::open(&path).unwrap();
     for task in &tasks[1..] {
         learn(&mut writer, task);
     }
     // What a reader has opened stays what it was while it has it in its hands.
     assert_eq!(reader.manifest().samples, EACH);
-    assert_eq!(reader.learner().unwrap().summary().samples, EACH);
-    assert_eq!(Model::open(&path).unwrap().manifest().samples, 6 * EACH);
+    assert_eq!(reader.model().unwrap().summary().samples, EACH);
+    assert_eq!(Session::open(&path).unwrap().manifest().samples, 6 * EACH);
 }
 
 #[test]
 fn earlier_versions_are_kept_and_come_back() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("m.lrp");
-    let mut model = Model::create(&path, &soft()).unwrap();
+    let mut model = Session::create(&path, &soft()).unwrap();
     model.keep(2);
     let mut states = Vec::new();
     for task in tasks(4) {
@@ -149,14 +149,14 @@ fn earlier_versions_are_kept_and_come_back() {
     learn(&mut model, &tasks(4)[3]);
     assert_eq!(scores(&path), states[3], "and learning goes on from there");
     assert!(model.rollback(Some(1)).unwrap_err().to_string().contains("kept"));
-    assert!(Model::verify(&path).unwrap().is_whole());
+    assert!(Session::verify(&path).unwrap().is_whole());
 }
 
 #[test]
 fn a_task_writes_what_is_new_and_not_the_whole_model() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("m.lrp");
-    let mut model = Model::create(&path, &soft()).unwrap();
+    let mut model = Session::create(&path, &soft()).unwrap();
     model.keep(0);
     let size = |version: u64| {
         let files = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap());
@@ -175,7 +175,7 @@ fn a_task_writes_what_is_new_and_not_the_whole_model() {
 fn small_parts_become_one_and_superseded_files_go() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("m.lrp");
-    let mut model = Model::create(&path, &small()).unwrap();
+    let mut model = Session::create(&path, &small()).unwrap();
     model.keep(0);
     let mut most = 0;
     for task in tasks(150) {
@@ -184,7 +184,7 @@ fn small_parts_become_one_and_superseded_files_go() {
     }
     assert!(model.manifest().basis.len() <= 34, "{}", model.manifest().basis.len());
     assert!(most < 300, "{most} files");
-    assert!(Model::verify(&path).unwrap().is_whole());
+    assert!(Session::verify(&path).unwrap().is_whole());
     drop(model);
     assert_eq!(scores(&path), {
         let mut one = loranpac::LoRanPac::new(small().lift.build(true).unwrap(), small().config).unwrap();
@@ -198,18 +198,18 @@ fn small_parts_become_one_and_superseded_files_go() {
 fn names_can_be_exchanged_in_one_step() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("m.lrp");
-    let mut model = Model::create(&path, &soft()).unwrap();
+    let mut model = Session::create(&path, &soft()).unwrap();
     learn(&mut model, &tasks(1)[0]);
     let before = scores(&path);
     let [a, b] = [0, 1].map(|class: usize| model.manifest().classes[class].label.clone());
-    let learner = model.learner().unwrap();
+    let learner = model.model().unwrap();
     learner.rename(&a, loranpac::Label::from("other")).unwrap();
     learner.rename(&b, a.clone()).unwrap();
     learner.rename(&loranpac::Label::from("other"), b.clone()).unwrap();
     model.commit().unwrap();
     drop(model);
     assert_eq!(scores(&path), before, "indices and numbers are as they were");
-    let labels: Vec<_> = Model::open(&path).unwrap().manifest().classes.iter().map(|c| c.label.clone()).collect();
+    let labels: Vec<_> = Session::open(&path).unwrap().manifest().classes.iter().map(|c| c.label.clone()).collect();
     assert_eq!(labels[..2], [b, a]);
 }
 
@@ -218,7 +218,7 @@ fn names_can_be_exchanged_in_one_step() {
 fn samples_that_are_kept_are_written_once() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("m.lrp");
-    let mut model = Model::create(&path, &infinite(soft().config)).unwrap();
+    let mut model = Session::create(&path, &infinite(soft().config)).unwrap();
     let tasks = tasks(4);
     for (t, task) in tasks.iter().enumerate() {
         learn(&mut model, task);
@@ -226,29 +226,29 @@ fn samples_that_are_kept_are_written_once() {
         assert_eq!(model.manifest().rank(), (t + 1) * EACH);
     }
     let before = scores_of(model.prepared().unwrap());
-    let summary = model.learner().unwrap().summary();
+    let summary = model.model().unwrap().summary();
     model.commit().unwrap();
     drop(model);
-    let mut model = Model::open_to_write(&path).unwrap();
+    let mut model = Session::open_to_write(&path).unwrap();
     assert_eq!(scores_of(model.prepared().unwrap()), before);
-    let again = model.learner().unwrap().summary();
+    let again = model.model().unwrap().summary();
     assert_eq!((again.leave_one_out, again.ridge), (summary.leave_one_out, summary.ridge));
     assert!(again.leave_one_out.is_some_and(|share| share > 0.9));
     // A name is not a sample.
     let label = model.manifest().classes[0].label.clone();
-    model.learner().unwrap().rename(&label, loranpac::Label::from("other")).unwrap();
+    model.model().unwrap().rename(&label, loranpac::Label::from("other")).unwrap();
     model.commit().unwrap();
     assert_eq!(model.manifest().kept.len(), 4);
     // What is forgotten is gone from the files, too.
     model.keep(0);
     let first: Vec<f32> = tasks[0].0[..DIM].to_vec();
     assert!(contains(&path, &first));
-    model.learner().unwrap().forget(&loranpac::Label::from("other")).unwrap();
+    model.model().unwrap().forget(&loranpac::Label::from("other")).unwrap();
     model.commit().unwrap();
     assert!(!contains(&path, &first));
     drop(model);
-    assert!(Model::verify(&path).unwrap().is_whole());
-    let mut model = Model::open(&path).unwrap();
+    assert!(Session::verify(&path).unwrap().is_whole());
+    let mut model = Session::open(&path).unwrap();
     assert_eq!(scores_of(model.prepared().unwrap()).len() / model.manifest().classes.len(), 5 * EACH);
 }
 
@@ -257,7 +257,7 @@ fn samples_that_are_kept_are_written_once() {
 fn small_parts_of_samples_become_one() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("m.lrp");
-    let mut model = Model::create(&path, &infinite(soft().config)).unwrap();
+    let mut model = Session::create(&path, &infinite(soft().config)).unwrap();
     let (x, y) = &tasks(1)[0];
     let mut most = 0;
     for i in 0..40 {
@@ -273,8 +273,8 @@ fn small_parts_of_samples_become_one() {
     let _ = model.rollback(None).unwrap();
     assert_eq!(scores_of(model.prepared().unwrap()), before);
     drop(model);
-    assert!(Model::verify(&path).unwrap().is_whole());
-    assert_eq!(scores_of(Model::open(&path).unwrap().prepared().unwrap()), before);
+    assert!(Session::verify(&path).unwrap().is_whole());
+    assert_eq!(scores_of(Session::open(&path).unwrap().prepared().unwrap()), before);
 }
 
 fn contains(path: &std::path::Path, numbers: &[f32]) -> bool {
@@ -288,7 +288,7 @@ fn a_manifest_of_infinite_width_that_lies_is_refused() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("m.lrp");
     let config = loranpac::Config { max_rank: 40, chunk: 20, ..soft().config };
-    let mut model = Model::create(&path, &infinite(config)).unwrap();
+    let mut model = Session::create(&path, &infinite(config)).unwrap();
     tasks(4).iter().for_each(|task| learn(&mut model, task));
     model.prepared().unwrap();
     model.commit().unwrap();
@@ -300,7 +300,7 @@ fn a_manifest_of_infinite_width_that_lies_is_refused() {
         let mut value = value.clone();
         change(&mut value);
         fs::write(path.join("MANIFEST"), signed(&serde_json::to_vec(&value).unwrap())).unwrap();
-        Model::open(&path).and_then(|mut model| model.learner_unchecked().map(drop)).is_err()
+        Session::open(&path).and_then(|mut model| model.model_unchecked().map(drop)).is_err()
     };
     assert!(!refused(&|_| ()));
     assert!(refused(&|m| m["kept"][0]["samples"] = 7.into()));
@@ -326,16 +326,16 @@ fn stands_in(path: &std::path::Path, numbers: &[f32]) -> bool {
 fn what_is_forgotten_or_taken_back_is_not_in_the_files_any_more() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("m.lrp");
-    let mut model = Model::create(&path, &soft()).unwrap();
+    let mut model = Session::create(&path, &soft()).unwrap();
     model.keep(0);
     let tasks = tasks(3);
     tasks.iter().for_each(|task| learn(&mut model, task));
     let sum =
-        |model: &mut Model, class: usize| explicit(model.learner().unwrap()).statistics().label_sum(class).to_vec();
+        |model: &mut Session, class: usize| explicit(model.model().unwrap()).statistics().label_sum(class).to_vec();
     let forgotten = sum(&mut model, 0);
     assert!(stands_in(&path, &forgotten));
     let label = model.manifest().classes[0].label.clone();
-    model.learner().unwrap().forget(&label).unwrap();
+    model.model().unwrap().forget(&label).unwrap();
     model.commit().unwrap();
     assert!(!stands_in(&path, &forgotten));
     // The old sums of a class would tell, beside the new ones, what was taken back.
@@ -343,12 +343,12 @@ fn what_is_forgotten_or_taken_back_is_not_in_the_files_any_more() {
     let class = model.manifest().classes.iter().position(|class| class.label == y[0]).unwrap();
     let before = sum(&mut model, class);
     assert!(stands_in(&path, &before));
-    model.learner().unwrap().unlearn(Features::new(&x[..4 * DIM], DIM).unwrap(), &y[..4]).unwrap();
+    model.model().unwrap().unlearn(Features::new(&x[..4 * DIM], DIM).unwrap(), &y[..4]).unwrap();
     model.commit().unwrap();
     assert!(!stands_in(&path, &before));
     drop(model);
-    assert!(Model::verify(&path).unwrap().is_whole());
-    assert_eq!(Model::open(&path).unwrap().learner().unwrap().summary().samples, 3 * EACH - 4);
+    assert!(Session::verify(&path).unwrap().is_whole());
+    assert_eq!(Session::open(&path).unwrap().model().unwrap().summary().samples, 3 * EACH - 4);
 }
 
 /// A manifest with other contents, and the digest that belongs to them.
@@ -362,9 +362,9 @@ fn signed(json: &[u8]) -> Vec<u8> {
 fn a_manifest_that_lies_is_refused_or_harmless() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("m.lrp");
-    let mut model = Model::create(&path, &small()).unwrap();
+    let mut model = Session::create(&path, &small()).unwrap();
     tasks(2).iter().for_each(|task| learn(&mut model, task));
-    model.learner().unwrap().prepare().unwrap();
+    model.model().unwrap().prepare().unwrap();
     model.commit().unwrap();
     drop(model);
     let bytes = fs::read(path.join("MANIFEST")).unwrap();
@@ -374,7 +374,7 @@ fn a_manifest_that_lies_is_refused_or_harmless() {
         let mut value = value.clone();
         change(&mut value);
         fs::write(path.join("MANIFEST"), signed(&serde_json::to_vec(&value).unwrap())).unwrap();
-        let error = match Model::open(&path).and_then(|mut model| model.learner_unchecked().map(drop)) {
+        let error = match Session::open(&path).and_then(|mut model| model.model_unchecked().map(drop)) {
             Err(error) => error.to_string(),
             Ok(()) => panic!("{words}: it was taken"),
         };
@@ -405,7 +405,7 @@ fn a_manifest_that_lies_is_refused_or_harmless() {
     refused(&|m| m["losses"]["dropped"] = serde_json::Value::Null, "null");
     refused(&|m| m["losses"]["lost"] = (-1.0).into(), "losses");
     fs::write(path.join("MANIFEST"), b"loranpac-model 3 00\n{}").unwrap();
-    assert!(matches!(Model::open(&path), Err(Error::Version { .. })));
+    assert!(matches!(Session::open(&path), Err(Error::Version { .. })));
     // And whatever else the bytes may be: nothing panics.
     let mut random = Random(3);
     for _ in 0..2000 {
@@ -419,8 +419,8 @@ fn a_manifest_that_lies_is_refused_or_harmless() {
             }
         }
         fs::write(path.join("MANIFEST"), signed(&changed)).unwrap();
-        if let Ok(mut model) = Model::open(&path) {
-            let _ = model.learner_unchecked().map(|learner| drop(learner.prepare()));
+        if let Ok(mut model) = Session::open(&path) {
+            let _ = model.model_unchecked().map(|learner| drop(learner.prepare()));
         }
     }
 }
@@ -431,13 +431,13 @@ fn write_the_corpus() {
     let fuzz = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
     let folder = TempDir::new().unwrap();
     let [path, capped] = ["m.lrp", "n.lrp"].map(|name| folder.path().join(name));
-    let mut model = Model::create(&path, &tiny()).unwrap();
+    let mut model = Session::create(&path, &tiny()).unwrap();
     let put = |target: &str, name: &str, bytes: &[u8]| {
         fs::create_dir_all(fuzz.join(target)).unwrap();
         fs::write(fuzz.join(target).join(name), bytes).unwrap();
     };
     // The target adds the first line.
-    let put_manifest = |model: &Model, name: &str| {
+    let put_manifest = |model: &Session, name: &str| {
         let bytes = fs::read(model.folder().join("MANIFEST")).unwrap();
         put("manifest", name, &bytes[bytes.iter().position(|b| *b == b'\n').unwrap() + 1..]);
     };
@@ -446,7 +446,7 @@ fn write_the_corpus() {
         learn(&mut model, task);
     }
     let class = model.manifest().classes[0].label.clone();
-    let edited = model.edit().unwrap().rename(&class, &"new".into()).unwrap();
+    let edited = model.rename(&class, &"new".into()).unwrap();
     assert!(matches!(edited, Edited::Done { .. }));
     let (x, y) = &tasks(1)[0];
     model.calibrate(0.1, &Fingerprint::of(Features::new(x, DIM).unwrap(), y));
@@ -456,13 +456,13 @@ fn write_the_corpus() {
     assert_eq!(model.rollback(None).unwrap(), Rolled::Back(2));
     put_manifest(&model, "restored");
     let config = Config { max_rank: 4, chunk: 4, ..tiny().config };
-    let mut infinite = Model::create(&capped, &infinite(config)).unwrap();
+    let mut infinite = Session::create(&capped, &infinite(config)).unwrap();
     learn(&mut infinite, &tasks(1)[0]);
     put_manifest(&infinite, "infinite");
     let inference = loranpac_store::Inference {
         lift: tiny().lift,
         labels: model.manifest().classes.iter().map(|class| class.label.clone()).collect(),
-        weights: explicit(model.learner().unwrap()).weights().unwrap().to_owned(),
+        weights: explicit(model.model().unwrap()).weights().unwrap().to_owned(),
         temperature: Some(0.1),
     };
     for (name, precision) in [("single", loranpac_store::Precision::F32), ("half", loranpac_store::Precision::F16)] {

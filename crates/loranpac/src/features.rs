@@ -14,6 +14,36 @@ pub struct Features<'a> {
     dim: usize,
 }
 
+/// Samples in any of the forms that models take: [`Features`], or a flat row-major array whose width the model knows.
+pub trait IntoFeatures<'a> {
+    /// Views them as samples of `dim` features.
+    fn into_features(self, dim: usize) -> Result<Features<'a>, Error>;
+}
+
+impl<'a> IntoFeatures<'a> for Features<'a> {
+    fn into_features(self, _dim: usize) -> Result<Features<'a>, Error> {
+        Ok(self)
+    }
+}
+
+impl<'a> IntoFeatures<'a> for &'a [f32] {
+    fn into_features(self, dim: usize) -> Result<Features<'a>, Error> {
+        Features::new(self, dim)
+    }
+}
+
+impl<'a> IntoFeatures<'a> for &'a Vec<f32> {
+    fn into_features(self, dim: usize) -> Result<Features<'a>, Error> {
+        Features::new(self, dim)
+    }
+}
+
+impl<'a, const N: usize> IntoFeatures<'a> for &'a [f32; N] {
+    fn into_features(self, dim: usize) -> Result<Features<'a>, Error> {
+        Features::new(self, dim)
+    }
+}
+
 impl<'a> Features<'a> {
     /// Views a flat row-major array as samples of `dim` features.
     pub fn new(data: &'a [f32], dim: usize) -> Result<Self, Error> {

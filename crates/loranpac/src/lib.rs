@@ -5,15 +5,15 @@
 //! classifier is kept up to date task after task, without stored samples.
 //!
 //! ```
-//! use loranpac::{Features, Label, Learner, Model};
+//! use loranpac::{Label, Model};
 //!
 //! let mut model = Model::builder(2).width(500).build()?;
 //! // Classes arrive one after the other, under any labels.
-//! model.learn(Features::new(&[1.0, 0.1, 0.9, -0.1], 2)?, &[Label::from("east"), Label::from("east")])?;
-//! model.learn(Features::new(&[0.1, 1.0, -0.1, 1.1], 2)?, &[Label::from("north"), Label::from("north")])?;
+//! model.learn(&[1.0, 0.1, 0.9, -0.1], &["east", "east"])?;
+//! model.learn(&[0.1, 1.0, -0.1, 1.1], &["north", "north"])?;
 //! // A classifier is a value: it answers from any thread while the model learns on.
 //! let classifier = model.classifier()?;
-//! assert_eq!(classifier.predict(Features::new(&[0.0, 0.7], 2)?)?, [Label::from("north")]);
+//! assert_eq!(classifier.predict(&[0.0, 0.7])?, [Label::from("north")]);
 //! # Ok::<(), loranpac::Error>(())
 //! ```
 //!
@@ -53,7 +53,7 @@ pub use certificate::{Assumptions, Bounds, Certificate, Gaussian, Verdict};
 pub use classifier::{CHUNK, Classifier, UNCALIBRATED, Weights, softmax};
 pub use config::{Config, Schedule};
 pub use error::Error;
-pub use features::Features;
+pub use features::{Features, IntoFeatures};
 pub use filter::{Filter, Ridge};
 pub use label::{Label, LabelTable};
 pub use learner::{Builder, Edited, Learner, Model, StreamSizes, Summary};

@@ -32,7 +32,12 @@ pub struct Method {
     pub exempt: &'static [(Promise, &'static str)],
     /// Makes a learner. It holds nothing of size E until it has learned something.
     pub(crate) build: Build,
+    /// The settings of a [`crate::Model`], for methods that are one: these can be stored, merged and edited.
+    pub(crate) config: Option<Configure>,
 }
+
+/// Makes the settings of a model from options.
+pub(crate) type Configure = fn(&MethodOptions, &Settings<'_>) -> Result<Config, Error>;
 
 /// Makes a learner from options and settings.
 pub(crate) type Build = fn(&MethodOptions, &Settings<'_>) -> Result<Box<dyn Learner>, Error>;
@@ -127,6 +132,13 @@ impl Method {
         self.exempt.iter().find(|(other, _)| *other == promise).map(|(_, reason)| *reason)
     }
 
+    /// The settings of the [`crate::Model`] that this method is; None for methods that are not one.
+    pub fn config(&self, options: &MethodOptions) -> Result<Option<Config>, Error> {
+        let settings = Settings { method: self, given: &options.settings };
+        settings.check()?;
+        self.config.map(|config| config(options, &settings)?.validate_for(options.space.width())).transpose()
+    }
+
     /// Makes a learner.
     pub fn build(&self, options: &MethodOptions) -> Result<Box<dyn Learner>, Error> {
         let settings = Settings { method: self, given: &options.settings };
@@ -145,7 +157,12 @@ pub(crate) struct Settings<'a> {
     given: &'a [(String, String)],
 }
 
-impl Settings<'_> {
+impl<'a> Settings<'a> {
+    /// The method that they are for.
+    pub(crate) fn method(&self) -> &'a Method {
+        self.method
+    }
+
     fn check(&self) -> Result<(), Error> {
         match self.given.iter().find(|(name, _)| !self.method.knows(name)) {
             None => Ok(()),

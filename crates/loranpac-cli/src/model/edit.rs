@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use loranpac::{Features, Label};
 use loranpac_data::Split;
 use loranpac_data::text::integer;
-use loranpac_store::{AT_ONCE, Edited, Model};
+use loranpac_store::{AT_ONCE, Edited, Session};
 
 use super::{Samples, ensure_memory, find_label, named, new_label, on_threads, raw, read_all, shown};
 use crate::say::{changed, note, say};
@@ -74,20 +74,20 @@ pub struct UnlearnArgs {
     samples: Samples,
 }
 
-fn labels(model: &Model) -> Vec<Label> {
+fn labels(model: &Session) -> Vec<Label> {
     model.manifest().classes.iter().map(|class| class.label.clone()).collect()
 }
 
 /// Opens a model to change it, if there is memory for that.
-fn open(path: &Path, at_once: usize) -> Result<Model> {
-    let model = Model::open_to_write(path)?;
+fn open(path: &Path, at_once: usize) -> Result<Session> {
+    let model = Session::open_to_write(path)?;
     let manifest = model.manifest();
     ensure_memory(path, manifest, manifest.edit_bytes(at_once.min(manifest.samples))?)?;
     Ok(model)
 }
 
 /// Forms the classifier and writes the model.
-fn finish(model: &mut Model) -> Result<()> {
+fn finish(model: &mut Session) -> Result<()> {
     model.prepared()?;
     Ok(model.commit()?)
 }
@@ -126,7 +126,7 @@ pub fn forget(args: ForgetArgs) -> Result<()> {
             // A class that was forgotten before is not known any more, but recorded.
             Err(unknown) => {
                 for label in written_as(&args.class) {
-                    if let Ok(Edited::Already { version }) = model.edit()?.forget(&label) {
+                    if let Ok(Edited::Already { version }) = model.forget(&label) {
                         return already(version, "");
                     }
                 }
@@ -134,15 +134,15 @@ pub fn forget(args: ForgetArgs) -> Result<()> {
             }
         };
         let count = model.manifest().classes.iter().find(|class| class.label == label).map_or(0, |class| class.count);
-        if let Edited::Already { version } = model.edit()?.forget(&label)? {
+        if let Edited::Already { version } = model.forget(&label)? {
             return already(version, "");
         }
         finish(&mut model)?;
         let (label, model_name) = (named(&label), shown(&args.model));
-        let summary = model.learner()?.summary();
+        let summary = model.model()?.summary();
         let mut words = match summary
             .certificate
-            .filter(|_| model.manifest().is_infinite())
+            .filter(|_| model.manifest().keeps_samples())
             .map(|certificate| certificate.capped)
         {
             Some(0) => format!(
@@ -183,7 +183,7 @@ fn rename_class(args: &RenameArgs) -> Result<()> {
         // A class that was renamed before is not known by its old name any more, but recorded.
         Err(unknown) => {
             for from in written_as(&args.from) {
-                if let Ok(Edited::Already { version }) = model.edit()?.rename(&from, &to) {
+                if let Ok(Edited::Already { version }) = model.rename(&from, &to) {
                     return already(version, "");
                 }
             }
@@ -194,7 +194,7 @@ fn rename_class(args: &RenameArgs) -> Result<()> {
         // The classifier stays what it is.
         model.prepared()?;
     }
-    if let Edited::Already { version } = model.edit()?.rename(&from, &to)? {
+    if let Edited::Already { version } = model.rename(&from, &to)? {
         return already(version, "");
     }
     model.commit()?;
@@ -216,7 +216,7 @@ pub fn relabel(args: RelabelArgs) -> Result<()> {
                     let to = vec![to; x.len()];
                     for from in written_as(from).filter(|_| !args.again) {
                         let from = vec![from; x.len()];
-                        if let Ok(Edited::Already { version }) = model.edit()?.relabel(x, &from, &to, false) {
+                        if let Ok(Edited::Already { version }) = model.relabel(x, &from, &to, false) {
                             return already(version, AGAIN);
                         }
                     }
@@ -228,7 +228,7 @@ pub fn relabel(args: RelabelArgs) -> Result<()> {
         };
         let to = find_label(&known, &args.to).unwrap_or_else(|_| new_label(&known, &args.to));
         let to = vec![to; x.len()];
-        match model.edit()?.relabel(x, &from, &to, args.again)? {
+        match model.relabel(x, &from, &to, args.again)? {
             Edited::Already { version } => return already(version, AGAIN),
             Edited::Done { unchecked } => warn_unchecked(unchecked),
         }
@@ -244,7 +244,7 @@ pub fn unlearn(args: UnlearnArgs) -> Result<()> {
         let (x, own) = read_all(args.samples.open_labelled(&args.file, Split::Train, dim)?)?;
         let (x, own) = (Features::new(&x, dim)?, own.unwrap_or_default());
         let tasks = model.manifest().tasks.len();
-        match model.edit()?.unlearn(x, &own, args.again)? {
+        match model.unlearn(x, &own, args.again)? {
             Edited::Already { version } => return already(version, AGAIN),
             Edited::Done { unchecked } => warn_unchecked(unchecked),
         }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use loranpac::{Features, Label};
+use loranpac::{Classifier, Features, Label, UNCALIBRATED, softmax};
 use loranpac_data::Split;
-use loranpac_store::temperature::{UNCALIBRATED, fit, negative_log_likelihood, probabilities};
-use loranpac_store::{Fingerprint, Model, TaskDigest, temperature};
+use loranpac_store::temperature::{fit, negative_log_likelihood};
+use loranpac_store::{Fingerprint, Session, TaskDigest};
 use serde_json::json;
 
-use super::{Classifier, ROWS, Samples, on_threads, print, raw, shown};
+use super::{Predictor, ROWS, Samples, on_threads, print, raw, shown};
 use crate::say::changed;
 use crate::table;
 
@@ -62,18 +62,17 @@ struct Scored {
     fingerprint: Fingerprint,
 }
 
-fn score(classifier: &mut Classifier, file: &Path, samples: &Samples) -> Result<Scored> {
-    let mut reader = samples.open_labelled(file, Split::Test, classifier.dim)?;
-    let labels = classifier.labels.clone();
-    let index: BTreeMap<&Label, usize> = labels.iter().enumerate().map(|(i, label)| (label, i)).collect();
+fn score(classifier: &Classifier, file: &Path, samples: &Samples) -> Result<Scored> {
+    let mut reader = samples.open_labelled(file, Split::Test, classifier.dim())?;
     let (mut known, mut strange, mut digest) = (Vec::new(), BTreeMap::new(), TaskDigest::default());
     while let Some(batch) = reader.next(ROWS)? {
-        let scores = classifier.scores(&batch.x)?;
+        let x = Features::new(&batch.x, classifier.dim())?;
+        let scores = classifier.scores(x)?;
         let labels = batch.labels.unwrap_or_default();
-        digest.add(Features::new(&batch.x, classifier.dim)?, &labels);
+        digest.add(x, &labels);
         for (row, label) in scores.rows().zip(labels) {
-            match index.get(&label) {
-                Some(&class) => known.push((row.to_vec(), class)),
+            match classifier.column(&label) {
+                Some(class) => known.push((row.to_vec(), class)),
                 None => *strange.entry(label).or_default() += 1,
             }
         }
@@ -90,8 +89,9 @@ pub fn main(args: Args) -> Result<()> {
 }
 
 fn eval(args: &Args) -> Result<()> {
-    let mut classifier = Classifier::open(&args.model)?;
-    let Scored { samples, strange, .. } = score(&mut classifier, &args.file, &args.samples)?;
+    let predictor = Predictor::open(&args.model, false)?;
+    let classifier = &predictor.classifier;
+    let Scored { samples, strange, .. } = score(classifier, &args.file, &args.samples)?;
     let mut classes: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
     let mut confused: BTreeMap<(usize, usize), usize> = BTreeMap::new();
     let (mut right, mut near) = (0, 0);
@@ -109,7 +109,7 @@ fn eval(args: &Args) -> Result<()> {
         }
     }
     let percent = |part: usize, whole: usize| 100.0 * part as f64 / whole as f64;
-    let temperature = classifier.temperature.unwrap_or(UNCALIBRATED);
+    let temperature = classifier.temperature().unwrap_or(UNCALIBRATED);
     let loss = negative_log_likelihood(samples.iter().map(|(s, c)| (s.as_slice(), *c)), temperature);
     let calibration = calibration_error(&samples, temperature);
     let mean = classes.values().map(|(right, all)| percent(*right, *all)).sum::<f64>() / classes.len() as f64;
@@ -117,12 +117,12 @@ fn eval(args: &Args) -> Result<()> {
     worst.sort_by(|a, b| percent(a.1, a.2).total_cmp(&percent(b.1, b.2)).then(a.0.cmp(&b.0)));
     let mut pairs: Vec<((usize, usize), usize)> = confused.into_iter().collect();
     pairs.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
-    let label = |class: usize| &classifier.labels[class];
+    let label = |class: usize| &classifier.labels()[class];
     let value = json!({
         "model": raw(&args.model), "samples": samples.len(), "accuracy": percent(right, samples.len()),
         "mean_class_accuracy": mean, "top": args.top, "top_accuracy": percent(near, samples.len()),
         "unknown_labels": strange.iter().map(|(label, count)| json!({ "label": label, "samples": count })).collect::<Vec<_>>(),
-        "calibrated": classifier.temperature.is_some(), "negative_log_likelihood": loss, "calibration_error": calibration,
+        "calibrated": classifier.temperature().is_some(), "negative_log_likelihood": loss, "calibration_error": calibration,
         "classes": worst.iter().map(|(c, r, n)| json!({ "label": label(*c), "right": r, "samples": n })).collect::<Vec<_>>(),
         "confusions": pairs.iter().map(|((c, b), n)| json!({ "label": label(*c), "taken_for": label(*b), "samples": n }))
             .collect::<Vec<_>>(),
@@ -135,7 +135,7 @@ fn eval(args: &Args) -> Result<()> {
         percent(near, samples.len()),
         args.top
     );
-    let stated = if classifier.temperature.is_some() { "calibrated" } else { "uncalibrated" };
+    let stated = if classifier.temperature().is_some() { "calibrated" } else { "uncalibrated" };
     words += &format!("probabilities ({stated}): log loss {loss:.3}, expected calibration error {calibration:.3}\n");
     if !strange.is_empty() {
         let (labels, count) = (strange.len(), strange.values().sum::<usize>());
@@ -161,7 +161,7 @@ fn eval(args: &Args) -> Result<()> {
 fn calibration_error(samples: &[(Vec<f32>, usize)], temperature: f64) -> f64 {
     let mut bins = [(0usize, 0usize, 0.0f64); BINS];
     for (scores, class) in samples {
-        let shares = probabilities(scores, temperature);
+        let shares = softmax(scores, temperature);
         let best = (0..shares.len()).fold(0, |best, i| if shares[i] > shares[best] { i } else { best });
         let bin = &mut bins[((shares[best] * BINS as f64) as usize).min(BINS - 1)];
         *bin = (bin.0 + 1, bin.1 + usize::from(best == *class), bin.2 + shares[best]);
@@ -172,13 +172,13 @@ fn calibration_error(samples: &[(Vec<f32>, usize)], temperature: f64) -> f64 {
 
 pub fn calibrate(args: CalibrateArgs) -> Result<()> {
     on_threads(args.threads, || {
-        let mut classifier = Classifier::of(Model::open_to_write(&args.model)?)?;
-        let Scored { samples, strange, fingerprint } = score(&mut classifier, &args.file, &args.samples)?;
+        let mut predictor = Predictor::of(Session::open_to_write(&args.model)?, &args.model, false)?;
+        let Scored { samples, strange, fingerprint } = score(&predictor.classifier, &args.file, &args.samples)?;
         let temperature = fit(&samples);
         let loss = |t: f64| negative_log_likelihood(samples.iter().map(|(s, c)| (s.as_slice(), *c)), t);
-        let before = classifier.temperature.unwrap_or(temperature::UNCALIBRATED);
+        let before = predictor.temperature();
         let errors = [before, temperature].map(|t| (loss(t), calibration_error(&samples, t)));
-        let Some(model) = &mut classifier.model else { bail!("{} is not a model", shown(&args.model)) };
+        let Some(model) = &mut predictor.session else { bail!("{} is not a model", shown(&args.model)) };
         // Fitted on the same samples before, the temperature is the same.
         if model.manifest().calibrated_on(&fingerprint).is_none() {
             model.calibrate(temperature, &fingerprint);

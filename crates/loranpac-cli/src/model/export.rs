@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use loranpac::memory::human_bytes;
 use loranpac_store::onnx::{self, OnnxOptions};
-use loranpac_store::{Model, Precision};
+use loranpac_store::{Precision, Session};
 
 use super::{ensure_memory, inference, on_threads, shown, warn_small_classes, warn_stale_temperature};
 use crate::say::say;
@@ -34,15 +34,15 @@ pub struct Args {
 
 pub fn main(args: Args) -> Result<()> {
     on_threads(args.threads, || {
-        let mut model = Model::open(&args.model)?;
-        if !model.manifest().is_infinite() {
-            warn_small_classes(&model, args.least, "a classifier");
+        let mut model = Session::open(&args.model)?;
+        if !model.manifest().keeps_samples() {
+            warn_small_classes(&model, &args.model, args.least, "a classifier");
         }
         if args.probabilities {
             warn_stale_temperature(&model);
         }
         ensure_memory(&args.model, model.manifest(), model.manifest().predict_bytes()?)?;
-        let inference = inference(&mut model)?;
+        let inference = inference(&mut model, &args.model)?;
         let precision = if args.half { Precision::F16 } else { Precision::F32 };
         match args.out.extension().and_then(|e| e.to_str()) {
             Some("onnx") => {

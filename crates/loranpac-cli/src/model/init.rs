@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::{ArgGroup, ValueEnum};
-use loranpac::{Config, Editable, Filter, Ridge, Schedule, Truncation, lift};
-use loranpac_bench::spec::Width;
+use loranpac::{Config, Filter, Model, Ridge, Schedule, Truncation, Width, lift};
 use loranpac_data::{Reader, Split};
-use loranpac_store::{Error, LiftRecord, Model, Settings};
+use loranpac_store::{Error, LiftRecord, Session, Settings};
 
 use super::{Samples, new_folder, on_threads, shown};
 use crate::say::{changed, say};
@@ -138,32 +137,23 @@ fn init(args: &Args) -> Result<()> {
         ScheduleArg::Late => Schedule::Late,
         ScheduleArg::Paper => Schedule::Paper,
     };
-    let limit = lift::ArcCosine::NAME;
-    if args.width == Width::Infinite && args.lift != lift::LIFTS[0].name && args.lift != limit {
-        bail!("--width infinite does not go with --lift {}: it is the limit of {}", args.lift, lift::LIFTS[0].name);
-    }
-    if (args.width == Width::Infinite || args.lift == limit)
-        && (args.lift_seed != 0 || args.gamma != lift::DEFAULT_GAMMA)
-    {
+    if args.width == Width::Infinite && (args.lift_seed != 0 || args.gamma != lift::DEFAULT_GAMMA) {
         bail!("--lift-seed and --gamma mean nothing at infinite width: nothing is drawn");
     }
-    let lift = match args.width {
-        Width::Finite(width) => LiftRecord::new(&args.lift, dim, width, args.lift_seed, args.gamma)?,
-        Width::Infinite => LiftRecord::infinite(dim),
-    };
+    let lift = LiftRecord::new(&args.lift, dim, args.width, args.lift_seed, args.gamma)?;
     let config = Config { filter, max_rank: args.max_rank, schedule, half: args.half, ..Config::default() };
     // What does not go together shows before there is a folder.
-    <dyn Editable>::new(lift.build(false)?, config)?;
+    Model::new(lift.build(false)?, config)?;
     let settings = Settings { lift, config, keep: args.keep, encoder: args.encoder.clone() };
-    match Model::create(&folder, &settings) {
-        Err(Error::Exists { .. }) if Model::is_new(&folder, &settings) => {
+    match Session::create(&folder, &settings) {
+        Err(Error::Exists { .. }) if Session::is_new(&folder, &settings) => {
             return Ok(say!("{} is there already: a new model with these settings", shown(&folder))?);
         }
         outcome => drop(outcome?),
     }
     let lift = &settings.lift;
     let (name, dim) = (shown(&folder), lift.dim);
-    let what = match lift.is_infinite() {
+    let what = match lift.width.is_infinite() {
         false => format!("lifted to {} by {}", lift.width, lift.name),
         true => "infinite width; the model will keep the samples that it learns".to_owned(),
     };

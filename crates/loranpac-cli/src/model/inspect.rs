@@ -6,7 +6,7 @@ use anyhow::Result;
 use loranpac::memory::human_bytes;
 use loranpac::{Filter, Ridge};
 use loranpac_data::text::escape;
-use loranpac_store::Model;
+use loranpac_store::Session;
 use loranpac_store::manifest::Manifest;
 use serde_json::json;
 
@@ -42,13 +42,13 @@ pub fn main(args: Args) -> Result<()> {
 }
 
 fn inspect(args: &Args) -> Result<()> {
-    let mut model = Model::open(&args.model)?;
+    let mut model = Session::open(&args.model)?;
     let manifest = model.manifest().clone();
     let rank = manifest.rank();
     let wanted = manifest.samples > 0 && (args.spectrum || (rank <= QUICK && !args.json));
     let needed = if wanted { manifest.spectrum_bytes() } else { manifest.load_bytes() };
     ensure_memory(&args.model, &manifest, needed)?;
-    let spectrum = if wanted { model.learner()?.spectrum()? } else { None };
+    let spectrum = if wanted { Some(model.model()?.spectrum()?) } else { None };
     let summary = match manifest.weights {
         Some(_) => Some(model.prepared()?.summary()),
         None => None,
@@ -97,7 +97,7 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
     let calibrated = calibration.as_ref().map_or("no temperature fitted".to_owned(), |c| {
         format!("temperature {:.4}, fitted on {} samples at version {}", c.temperature, c.samples, c.version)
     });
-    let (lifted, parts) = match manifest.is_infinite() {
+    let (lifted, parts) = match manifest.keeps_samples() {
         true => (
             "infinite width, by the arc-cosine kernel: SAMPLES ARE KEPT (not exemplar-free)".to_owned(),
             "samples (and a quarter more between cuts)",

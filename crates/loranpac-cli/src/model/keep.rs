@@ -10,7 +10,7 @@ use super::{ensure_memory, on_threads, print, raw, shown};
 use crate::say::{changed, say};
 use loranpac_data::text::escape;
 use loranpac_store::folder::MANIFEST;
-use loranpac_store::{Error, Manifest, Model, Rolled};
+use loranpac_store::{Error, Manifest, Rolled, Session};
 
 /// Options of `verify`.
 #[derive(clap::Args)]
@@ -71,7 +71,7 @@ pub fn verify(args: VerifyArgs) -> Result<()> {
         if let Ok(manifest) = Manifest::read(&args.model.join(MANIFEST)) {
             ensure_memory(&args.model, &manifest, manifest.load_bytes())?;
         }
-        let found = Model::verify(&args.model)?;
+        let found = Session::verify(&args.model)?;
         let texts = |errors: &[Error]| errors.iter().map(|error| error.to_string()).collect::<Vec<_>>();
         let unsound = match (found.damage.len(), found.unreadable.len(), found.newer.len()) {
             (0, 0, 0) => None,
@@ -102,7 +102,7 @@ pub fn rollback(args: RollbackArgs) -> Result<()> {
 
 fn go_back(args: &RollbackArgs) -> Result<()> {
     if args.drop || args.keep.is_some() {
-        let mut model = Model::open_to_write(&args.model)?;
+        let mut model = Session::open_to_write(&args.model)?;
         let keep = args.keep.unwrap_or(model.manifest().keep);
         model.keep(keep);
         let name = shown(&args.model);
@@ -115,7 +115,7 @@ fn go_back(args: &RollbackArgs) -> Result<()> {
         };
         return Ok(changed(said)?);
     }
-    let mut model = Model::open_to_roll_back(&args.model)?;
+    let mut model = Session::open_to_roll_back(&args.model)?;
     let version = match model.rollback(args.to)? {
         Rolled::Back(version) => version,
         Rolled::Already(version) => {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use loranpac::{Features, Label, Schedule, StreamSizes};
 use loranpac_data::{Reader, Split};
-use loranpac_store::{Encoder, Fingerprint, Model, TaskDigest};
+use loranpac_store::{Encoder, Fingerprint, Session, TaskDigest};
 use serde_json::json;
 
 use super::{ROWS, Samples, ensure_memory, on_threads, parts, print, raw, shown};
@@ -62,7 +62,7 @@ pub fn main(args: Args) -> Result<()> {
 }
 
 fn learn(args: &Args) -> Result<()> {
-    let mut model = Model::open_to_write(&args.model)?;
+    let mut model = Session::open_to_write(&args.model)?;
     if args.task_size == Some(0) {
         bail!("--task-size 0 is not possible: a task has at least one sample");
     }
@@ -116,7 +116,7 @@ fn learn(args: &Args) -> Result<()> {
 }
 
 /// The verdict in words, with its warnings on standard error.
-fn model_verdict(model: &mut Model) -> Result<Option<String>> {
+fn model_verdict(model: &mut Session) -> Result<Option<String>> {
     let verdict = model.prepared()?.summary().verdict();
     if let Some(verdict) = &verdict {
         verdict.warnings.iter().for_each(|warning| note!("warning: {warning}"));
@@ -125,7 +125,7 @@ fn model_verdict(model: &mut Model) -> Result<Option<String>> {
 }
 
 /// Learns the tasks of a file; gives how many were learned and how many left out.
-fn learn_file(model: &mut Model, file: &Path, args: &Args, last: bool) -> Result<(usize, usize)> {
+fn learn_file(model: &mut Session, file: &Path, args: &Args, last: bool) -> Result<(usize, usize)> {
     // What was known before this file, and how often: a task that occurs twice in it is learned twice.
     let mut known: HashMap<String, usize> = HashMap::new();
     model.manifest().tasks.iter().for_each(|task| *known.entry(task.digest.clone()).or_default() += 1);
@@ -211,13 +211,13 @@ fn learn_file(model: &mut Model, file: &Path, args: &Args, last: bool) -> Result
 }
 
 /// Refuses a file that would need more memory than there is. The directions that are on the disk are mapped, and take none.
-fn check_memory(model: &Model, name: &str, plan: &Survey, args: &Args, known: &HashMap<String, usize>) -> Result<()> {
+fn check_memory(model: &Session, name: &str, plan: &Survey, args: &Args, known: &HashMap<String, usize>) -> Result<()> {
     let manifest = model.manifest();
     let left_out = |task: &&Task| args.skip && known.contains_key(&task.digest);
     let new = plan.tasks.iter().filter(|task| !left_out(task)).map(|task| task.samples);
     let sizes =
         StreamSizes { samples: new.clone().sum(), largest_task: new.max().unwrap_or(0), classes: plan.new_classes };
-    ensure_memory(model.folder(), manifest, manifest.learn_bytes(&sizes)?)
+    ensure_memory(&args.model, manifest, manifest.learn_bytes(&sizes)?)
         .with_context(|| format!("{name} cannot be learned"))
 }
 
@@ -228,7 +228,7 @@ struct Survey {
 }
 
 /// Reads all of a file once: it can be read, its samples look right, and what is in it is not known yet.
-fn survey(model: &Model, file: &Path, args: &Args, known: &HashMap<String, usize>) -> Result<Survey> {
+fn survey(model: &Session, file: &Path, args: &Args, known: &HashMap<String, usize>) -> Result<Survey> {
     let manifest = model.manifest();
     let dim = manifest.lift.dim;
     let mut reader: Reader = args.samples.open_labelled(file, Split::Train, dim)?;
@@ -304,8 +304,8 @@ fn take(known: &mut HashMap<String, usize>, digest: &str) -> bool {
 }
 
 /// What to do about samples that are known: refuse, unless the user wants them left out.
-fn refuse_again(model: &Model, name: &str, digest: &str, skip: bool) -> Result<()> {
-    let Some(task) = model.knows(digest).filter(|_| !skip) else { return Ok(()) };
+fn refuse_again(model: &Session, name: &str, digest: &str, skip: bool) -> Result<()> {
+    let Some(task) = model.task(digest).filter(|_| !skip) else { return Ok(()) };
     bail!(
         "{name}: its samples have been learned before (as {}, version {}); --skip leaves them out, --again learns them twice",
         task.name,

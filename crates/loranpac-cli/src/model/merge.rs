@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use loranpac_store::{Error, Manifest, Merged, Model, Part, merged_before};
+use loranpac_store::{Error, Manifest, Merged, Session, merged_before};
 use serde_json::json;
 
 use super::{ensure_memory, new_folder, on_threads, parts as parts_of, print, raw, shown, warn_small_classes};
@@ -42,8 +42,8 @@ pub fn main(args: Args) -> Result<()> {
 
 fn merge(args: &Args) -> Result<()> {
     let folder = new_folder(&args.out)?;
-    let mut models = args.models.iter().map(|path| Model::open(path)).collect::<Result<Vec<_>, _>>()?;
-    models.iter().for_each(|model| warn_small_classes(model, args.least, "a model"));
+    let mut models = args.models.iter().map(|path| Session::open(path)).collect::<Result<Vec<_>, _>>()?;
+    models.iter().zip(&args.models).for_each(|(model, path)| warn_small_classes(model, path, args.least, "a model"));
     let manifests: Vec<Manifest> = models.iter().map(|model| model.manifest().clone()).collect();
     ensure_memory(&folder, &manifests[0], Manifest::merge_bytes(&manifests)?)?;
     if let Some(there) = merged_before(&folder, &manifests, args.again)? {
@@ -52,17 +52,14 @@ fn merge(args: &Args) -> Result<()> {
     if std::fs::symlink_metadata(&folder).is_ok() {
         return Err(Error::Exists { path: folder }.into());
     }
-    let mut parts = Vec::new();
-    for ((model, manifest), path) in models.iter_mut().zip(&manifests).zip(&args.models) {
-        parts.push(Part { name: raw(path), learner: model.learner()?, manifest });
-    }
-    let Merged { mut learner, mut manifest, warnings } = loranpac_store::merge(parts, args.again)?;
+    let parts = args.models.iter().map(|path| raw(path)).zip(models.iter_mut()).collect();
+    let Merged { mut session, warnings } = loranpac_store::merge(parts, args.again)?;
     warnings.iter().for_each(|warning| note!("warning: {warning}"));
     if !args.defer {
-        learner.prepare()?;
+        session.prepared()?;
     }
-    Model::store(&folder, &mut manifest, &mut *learner, false)?;
-    report(args, &folder, &manifest, "")
+    session.save(&folder, false)?;
+    report(args, &folder, session.manifest(), "")
 }
 
 fn report(args: &Args, folder: &Path, manifest: &Manifest, before: &str) -> Result<()> {

@@ -14,19 +14,17 @@ pub mod predict;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use loranpac::lift::FeatureMap;
 use loranpac::memory;
-use loranpac::{Features, Form, Label};
+use loranpac::{Classifier, Label, UNCALIBRATED};
 use loranpac_data::system;
 use loranpac_data::text::{escape, integer};
 use loranpac_data::{Options, Reader, Split};
-use loranpac_store::{Inference, Manifest, Model};
+use loranpac_store::{Inference, Manifest, Session};
 
 use crate::say::{self, Unwritten, note};
 use crate::threads;
 
-/// Rows that are read at a time.
-pub const ROWS: usize = 4096;
+pub use loranpac_store::ROWS;
 
 /// How files of samples are read.
 #[derive(clap::Args, Clone)]
@@ -99,100 +97,68 @@ pub fn pool(threads: usize) -> Result<rayon::ThreadPool> {
 pub fn ensure_memory(model: &Path, manifest: &Manifest, needed: usize) -> Result<()> {
     let Manifest { lift, classes, .. } = manifest;
     let batch = memory::product(&[ROWS, memory::sum(&[lift.dim.saturating_mul(12), classes.len().saturating_mul(8)])]);
-    let width = if manifest.is_infinite() { "infinite width".to_owned() } else { format!("width {}", lift.width) };
-    let what = format!("{} at {width}", shown(model));
+    let what = format!("{} at width {}", shown(model), lift.width);
     let advice = "nothing was changed. Fewer --threads, or a model of a smaller --width or --max-rank, need less";
     Ok(system::room().ensure(needed.saturating_add(batch), &what, advice)?)
 }
 
-/// What predicts: a model's classifier, or an inference file.
-pub struct Classifier {
-    /// The classes.
-    pub labels: Vec<Label>,
-    /// What turns scores into probabilities.
-    pub temperature: Option<f64>,
-    /// Features per sample.
-    pub dim: usize,
-    /// W and its lift; the model itself has the scores of infinite width.
-    linear: Option<(Inference, std::sync::Arc<dyn FeatureMap>)>,
-    /// The model, if it is one.
-    pub model: Option<Model>,
+/// What a command predicts with: a classifier, and the session that it comes from unless that was an inference file.
+pub struct Predictor {
+    /// The classifier.
+    pub classifier: Classifier,
+    /// The model behind it.
+    pub session: Option<Session>,
 }
 
-impl Classifier {
+impl Predictor {
     /// Opens a model, or a file that `export` has written. A classifier that has not been formed yet is formed.
-    pub fn open(path: &Path) -> Result<Classifier> {
+    pub fn open(path: &Path, novelty: bool) -> Result<Predictor> {
         if path.is_dir() || path.extension().is_some_and(|e| e == "lrp") {
-            return Classifier::of(Model::open(path)?);
+            return Predictor::of(Session::open(path)?, path, novelty);
+        }
+        if novelty {
+            bail!("{} has no basis to measure novelty with; give the model itself", shown(path));
         }
         // All of the file is read, and its numbers may be in half precision there.
         let bytes = std::fs::metadata(path).map_or(0, |file| file.len() as usize);
         let advice = "a model of a smaller --width needs less";
         system::room().ensure(bytes.saturating_mul(3), &shown(path), advice)?;
-        let inference = Inference::load(path)?;
-        let needed = inference.lift.predict_bytes(inference.labels.len());
+        let Inference { lift, classifier } = Inference::load(path)?;
+        let needed = lift.predict_bytes(classifier.labels().len());
         system::room().ensure(needed, &format!("prediction with {}", shown(path)), advice)?;
-        let (labels, temperature, dim) = (inference.labels.clone(), inference.temperature, inference.lift.dim);
-        let map = inference.lift.build(true)?;
-        Ok(Classifier { labels, temperature, dim, linear: Some((inference, map)), model: None })
+        Ok(Predictor { classifier, session: None })
     }
 
-    /// The classifier of a model.
-    pub fn of(mut model: Model) -> Result<Classifier> {
-        ensure_memory(model.folder(), model.manifest(), model.manifest().predict_bytes()?)?;
-        let linear = match model.manifest().is_infinite() {
-            true => {
-                // Formed now if it has to be: whoever opens a file for the answers should know that there will be some.
-                model.prepared()?;
-                None
-            }
-            false => Some(inference(&mut model)?),
-        };
-        let linear = linear.map(|inference| inference.lift.build(true).map(|map| (inference, map))).transpose()?;
-        let manifest = model.manifest();
-        Ok(Classifier {
-            labels: manifest.classes.iter().map(|class| class.label.clone()).collect(),
-            temperature: manifest.calibration.as_ref().map(|calibration| calibration.temperature),
-            dim: manifest.lift.dim,
-            linear,
-            model: Some(model),
-        })
-    }
-
-    pub fn scores(&mut self, x: &[f32]) -> Result<loranpac::Scores> {
-        let x = Features::new(x, self.dim)?;
-        match (&self.linear, &mut self.model) {
-            (Some((inference, map)), _) => Ok(inference.scores(&**map, x)?),
-            (None, Some(model)) => Ok(model.prepared()?.scores(x)?),
-            (None, None) => bail!("there is nothing to predict with"),
+    /// The classifier of a model, with what measures novelty if that is wanted.
+    pub fn of(mut session: Session, path: &Path, novelty: bool) -> Result<Predictor> {
+        ensure_memory(path, session.manifest(), session.manifest().predict_bytes()?)?;
+        if novelty {
+            ensure_memory(path, session.manifest(), session.manifest().novelty_bytes(ROWS)?)?;
         }
+        let classifier = if novelty { session.classifier()? } else { session.predictor()? };
+        Ok(Predictor { classifier, session: Some(session) })
+    }
+
+    /// The temperature of probabilities.
+    pub fn temperature(&self) -> f64 {
+        self.classifier.temperature().unwrap_or(UNCALIBRATED)
     }
 }
 
-/// What prediction needs of a model.
-pub fn inference(model: &mut Model) -> Result<Inference> {
-    let weights = match model.weights()? {
-        Some(weights) => weights,
-        None => match model.learner()?.form() {
-            Form::Explicit(learner) => learner.weights()?.to_owned(),
-            Form::Infinite(_) => bail!(
-                "{} is of infinite width: its scores need its samples, and there is no classifier to write down; predict \
-                 with the model itself, or learn a model of finite --width",
-                shown(model.folder())
-            ),
-        },
-    };
-    let manifest = model.manifest();
-    Ok(Inference {
-        lift: manifest.lift.clone(),
-        labels: manifest.classes.iter().map(|class| class.label.clone()).collect(),
-        weights,
-        temperature: manifest.calibration.as_ref().map(|calibration| calibration.temperature),
-    })
+/// What an inference file or an ONNX file of a model holds.
+pub fn inference(session: &mut Session, path: &Path) -> Result<Inference> {
+    if session.manifest().keeps_samples() {
+        bail!(
+            "{} is of infinite width: its scores need its samples, and there is no classifier to write down; predict \
+             with the model itself, or learn a model of finite --width",
+            shown(path)
+        );
+    }
+    Ok(Inference { lift: session.manifest().lift.clone(), classifier: session.predictor()? })
 }
 
 /// Says so if the temperature was fitted for other classes than the model has now.
-pub fn warn_stale_temperature(model: &Model) {
+pub fn warn_stale_temperature(model: &Session) {
     let manifest = model.manifest();
     if let Some(old) = manifest.calibration.as_ref().filter(|old| old.classes != manifest.classes.len()) {
         let (then, now) = (old.classes, manifest.classes.len());
@@ -228,9 +194,9 @@ pub fn new_label(known: &[Label], text: &str) -> Label {
 }
 
 /// Classes with fewer samples than this: their sums reveal them.
-pub fn warn_small_classes(model: &Model, least: usize, what: &str) {
-    if model.manifest().is_infinite() {
-        note!("note: {} is of infinite width: whoever has it has its samples", shown(model.folder()));
+pub fn warn_small_classes(model: &Session, path: &Path, least: usize, what: &str) {
+    if model.manifest().keeps_samples() {
+        note!("note: {} is of infinite width: it contains its training samples", shown(path));
         return;
     }
     let small: Vec<String> = model
@@ -251,7 +217,7 @@ pub fn warn_small_classes(model: &Model, least: usize, what: &str) {
 
 /// What a model consists of, in messages.
 pub fn parts(manifest: &Manifest) -> &'static str {
-    if manifest.is_infinite() { "samples kept" } else { "directions" }
+    if manifest.keeps_samples() { "samples kept" } else { "directions" }
 }
 
 /// A path in messages: on one line, and without what a terminal would obey.

@@ -5,14 +5,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use loranpac::{Features, Label};
+use loranpac::{Classifier, Features, Label, UNCALIBRATED, softmax};
 use loranpac_data::text::escape_json;
 use loranpac_data::{Reader, Split};
-use loranpac_store::temperature::{self, probabilities};
 use serde_json::json;
 
 use super::npz::{self, Column};
-use super::{Classifier, ROWS, Samples, ensure_memory, named, on_threads, raw, shown, warn_stale_temperature};
+use super::{Predictor, ROWS, Samples, named, on_threads, raw, shown, warn_stale_temperature};
 use crate::file::Target;
 use crate::say::{Unwritten, note};
 
@@ -77,19 +76,14 @@ fn predict(args: &Args) -> Result<()> {
     if args.top == 0 {
         bail!("--top 0 leaves nothing to say");
     }
-    let mut classifier = Classifier::open(&args.model)?;
+    let predictor = Predictor::open(&args.model, args.wants_novelty())?;
+    let classifier = &predictor.classifier;
     let split = if args.test { Split::Test } else { Split::Train };
-    let mut reader = args.samples.open(&args.file, split, classifier.dim)?;
-    if args.wants_novelty() && classifier.model.is_none() {
-        bail!("{} has no basis to tell what is new; give the model itself", shown(&args.model));
-    }
-    if let (true, Some(model)) = (args.wants_novelty(), &classifier.model) {
-        ensure_memory(&args.model, model.manifest(), model.manifest().novelty_bytes(ROWS)?)?;
-    }
-    if args.probabilities && classifier.temperature.is_none() {
+    let mut reader = args.samples.open(&args.file, split, classifier.dim())?;
+    if args.probabilities && classifier.temperature().is_none() {
         note!("note: probabilities are uncalibrated; `loranpac calibrate` fits a temperature on held-out samples");
     }
-    if let (true, Some(model)) = (args.probabilities, &classifier.model) {
+    if let (true, Some(model)) = (args.probabilities, &predictor.session) {
         warn_stale_temperature(model);
     }
     let same =
@@ -103,23 +97,23 @@ fn predict(args: &Args) -> Result<()> {
     match &args.out {
         Some(path) if args.to == To::Npz => {
             let mut arrays = Arrays::default();
-            answers(args, &mut classifier, &mut reader, |answer, classifier| {
+            answers(args, classifier, &mut reader, |answer, classifier| {
                 arrays.add(answer, args, classifier);
                 Ok(())
             })?;
-            arrays.write(path, &classifier)
+            arrays.write(path, classifier)
         }
         Some(path) => {
             let mut file = Target::create(path)?;
             let failed = |error: io::Error| anyhow::Error::new(error).context(format!("cannot write {}", raw(path)));
-            write_answers(args, &mut classifier, &mut reader, &mut file, false, &failed)?;
+            write_answers(args, classifier, &mut reader, &mut file, false, &failed)?;
             file.finish()
         }
         None => {
             let out = io::stdout().lock();
             // Data are not changed, but a terminal gets no escape sequences from labels.
             let terminal = out.is_terminal();
-            write_answers(args, &mut classifier, &mut reader, out, terminal, &|error| Unwritten::new(error).into())
+            write_answers(args, classifier, &mut reader, out, terminal, &|error| Unwritten::new(error).into())
         }
     }
 }
@@ -127,7 +121,7 @@ fn predict(args: &Args) -> Result<()> {
 /// Writes answers as text, for a terminal without control characters.
 fn write_answers(
     args: &Args,
-    classifier: &mut Classifier,
+    classifier: &Classifier,
     reader: &mut Reader,
     out: impl Write,
     terminal: bool,
@@ -135,7 +129,7 @@ fn write_answers(
 ) -> Result<()> {
     let mut out = BufWriter::new(out);
     let label = |label: &Label| if terminal { named(label) } else { label.to_string() };
-    let labels: Vec<String> = classifier.labels.iter().map(label).collect();
+    let labels: Vec<String> = classifier.labels().iter().map(label).collect();
     if args.to == To::Csv {
         let top = args.top.min(labels.len());
         writeln!(out, "{}", header(args, top, &labels).join(",")).map_err(failed)?;
@@ -154,23 +148,20 @@ fn write_answers(
 /// Gives the answer for every sample to `take`.
 fn answers(
     args: &Args,
-    classifier: &mut Classifier,
+    classifier: &Classifier,
     reader: &mut Reader,
     mut take: impl FnMut(&Answer<'_>, &Classifier) -> Result<()>,
 ) -> Result<()> {
-    let temperature = classifier.temperature.unwrap_or(temperature::UNCALIBRATED);
-    let top = args.top.min(classifier.labels.len());
+    let temperature = classifier.temperature().unwrap_or(UNCALIBRATED);
+    let top = args.top.min(classifier.labels().len());
     while let Some(batch) = reader.next(ROWS)? {
-        let scores = classifier.scores(&batch.x)?;
-        let x = Features::new(&batch.x, classifier.dim)?;
-        let novelty = match &mut classifier.model {
-            Some(model) if args.wants_novelty() => model.prepared()?.novelty(x)?,
-            _ => None,
-        };
+        let x = Features::new(&batch.x, classifier.dim())?;
+        let scores = classifier.scores(x)?;
+        let novelty = if args.wants_novelty() { classifier.novelty(x)? } else { None };
         for (i, (row, best)) in scores.rows().zip(scores.top_k(top)).enumerate() {
             let novelty = novelty.as_ref().map(|novelty| novelty[i]);
             let rejected = args.reject.zip(novelty).is_some_and(|(limit, novelty)| novelty > limit);
-            let shares = args.probabilities.then(|| probabilities(row, temperature));
+            let shares = args.probabilities.then(|| softmax(row, temperature));
             let answer = Answer { number: batch.first + i, best, row, shares, novelty, rejected };
             take(&answer, classifier)?;
         }
@@ -205,19 +196,19 @@ impl Answer<'_> {
 
     fn json(&self, args: &Args, classifier: &Classifier) -> serde_json::Value {
         let best = self.best.iter().map(|(class, score)| {
-            let mut entry = json!({ "label": classifier.labels[*class], "score": score });
+            let mut entry = json!({ "label": classifier.labels()[*class], "score": score });
             if let Some(shares) = &self.shares {
                 entry["probability"] = json!(shares[*class]);
             }
             entry
         });
-        let label = (!self.rejected).then(|| &classifier.labels[self.best[0].0]);
+        let label = (!self.rejected).then(|| &classifier.labels()[self.best[0].0]);
         let mut value = json!({ "row": self.number, "label": label, "best": best.collect::<Vec<_>>() });
         if let Some(novelty) = self.novelty {
             (value["novelty"], value["rejected"]) = (json!(novelty), json!(self.rejected));
         }
         if self.shares.is_some() {
-            value["calibrated"] = json!(classifier.temperature.is_some());
+            value["calibrated"] = json!(classifier.temperature().is_some());
         }
         if args.scores {
             value["scores"] = json!(self.row);
@@ -240,7 +231,7 @@ struct Arrays {
 impl Arrays {
     fn add(&mut self, answer: &Answer<'_>, args: &Args, classifier: &Classifier) {
         let (class, score) = answer.best[0];
-        self.labels.push(classifier.labels[class].clone());
+        self.labels.push(classifier.labels()[class].clone());
         self.score.push(score.into());
         self.probability.extend(answer.shares.as_ref().map(|shares| shares[class]));
         self.novelty.extend(answer.novelty);
@@ -251,14 +242,14 @@ impl Arrays {
     }
 
     fn write(self, path: &Path, classifier: &Classifier) -> Result<()> {
-        let labels = &classifier.labels;
+        let labels = &classifier.labels();
         let mut columns = vec![("label", Column::Labels(self.labels)), ("score", Column::Float(self.score))];
         let extra = [("probability", self.probability), ("novelty", self.novelty), ("rejected", self.rejected)];
         let extra = extra.into_iter().filter(|(_, values)| !values.is_empty());
         columns.extend(extra.map(|(name, values)| (name, Column::Float(values))));
         if !self.scores.is_empty() {
             columns.push(("scores", Column::Matrix(labels.len(), self.scores)));
-            columns.push(("classes", Column::Labels(labels.clone())));
+            columns.push(("classes", Column::Labels(labels.to_vec())));
         }
         npz::write(path, &columns)
     }

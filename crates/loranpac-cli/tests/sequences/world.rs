@@ -9,7 +9,7 @@ use loranpac::lift::FeatureMap;
 use loranpac::{Features, Label, Schedule};
 use loranpac_store::disk::Disk;
 use loranpac_store::{
-    Edited, Error, Fingerprint, Inference, Manifest, Merged, Model, Part, Precision, Rolled, Settings,
+    Edited, Error, Fingerprint, Inference, Manifest, Merged, Session, Part, Precision, Rolled, Settings,
 };
 use loranpac_store::{merge, merged_before};
 use tempfile::TempDir;
@@ -105,7 +105,7 @@ impl World {
     pub fn new(settings: Settings) -> World {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("m0.lrp");
-        drop(Model::create_on(calm(), &path, &settings).unwrap());
+        drop(Session::create_on(calm(), &path, &settings).unwrap());
         let map = settings.lift.build(true).unwrap();
         let versions = BTreeMap::from([(0, Memory::default())]);
         let (now, seen) = (Memory::default(), Seen::default());
@@ -121,11 +121,11 @@ impl World {
     }
 
     fn version(&self) -> u64 {
-        Model::open(&self.path).unwrap().manifest().version
+        Session::open(&self.path).unwrap().manifest().version
     }
 
     fn labels(&self) -> Vec<Label> {
-        let model = Model::open(&self.path).unwrap();
+        let model = Session::open(&self.path).unwrap();
         model.manifest().classes.iter().map(|class| class.label.clone()).collect()
     }
 
@@ -145,10 +145,10 @@ impl World {
             let target = self.target(&change).to_owned();
             if target == self.path {
                 // The version tells whether it was before or after the change; either is whole.
-                assert!(Model::verify(&self.path).unwrap().is_whole());
+                assert!(Session::verify(&self.path).unwrap().is_whole());
                 assert!((before..=before + 1).contains(&self.version()));
             } else if target.exists() {
-                assert!(Model::verify(&target).unwrap().is_whole());
+                assert!(Session::verify(&target).unwrap().is_whole());
             }
         }
         let outcome = self.apply(&change, calm());
@@ -203,7 +203,7 @@ impl World {
                 let other = self.folder.path().join("other.lrp");
                 let (x, y) = samples(data, count, dim, 20_000 + seed);
                 let _ = fs::remove_dir_all(&other);
-                let mut model = Model::create_on(calm(), &other, &self.settings).unwrap();
+                let mut model = Session::create_on(calm(), &other, &self.settings).unwrap();
                 let learned = model.learn(Features::new(&x, dim).unwrap(), &y);
                 if learned.is_err() || self.now.samples.is_empty() {
                     return None;
@@ -214,7 +214,7 @@ impl World {
                 Change::Merge { ours: self.path.clone(), other, x, y, target: path }
             }
             Step::Rollback => {
-                let model = Model::open(&self.path).unwrap();
+                let model = Session::open(&self.path).unwrap();
                 let kept = model.history();
                 let current = model.manifest().version;
                 Change::Rollback(kept.iter().map(|old| old.version).find(|version| *version < current)?)
@@ -266,7 +266,7 @@ impl World {
         const DONE: Edited = Edited::Done { unchecked: 0 };
         let features = |x| Features::new(x, self.dim());
         if let Change::Merge { ours, other, target, .. } = change {
-            let mut models = [ours, other].map(|path| Model::open(path).unwrap());
+            let mut models = [ours, other].map(|path| Session::open(path).unwrap());
             let manifests: Vec<Manifest> = models.iter().map(|model| model.manifest().clone()).collect();
             if merged_before(target, &manifests, true)?.is_some() {
                 return Ok(Edited::Already { version: 1 });
@@ -277,17 +277,17 @@ impl World {
             }
             let Merged { mut learner, mut manifest, .. } = merge(parts, true)?;
             learner.prepare()?;
-            Model::store_on(disk, target, &mut manifest, &mut *learner, false)?;
+            Session::store_on(disk, target, &mut manifest, &mut *learner, false)?;
             return Ok(DONE);
         }
         if let Change::Rollback(version) = change {
-            let mut model = Model::open_to_roll_back_on(disk, &self.path)?;
+            let mut model = Session::open_to_roll_back_on(disk, &self.path)?;
             return Ok(match model.rollback(Some(*version))? {
                 Rolled::Back(_) => DONE,
                 Rolled::Already(version) => Edited::Already { version },
             });
         }
-        let mut model = Model::open_to_write_on(disk, &self.path)?;
+        let mut model = Session::open_to_write_on(disk, &self.path)?;
         let edited = match change {
             Change::Learn(x, y) => {
                 let learned = Fingerprint::of(features(x)?, y);
@@ -325,7 +325,7 @@ impl World {
     fn note(&mut self, change: &Change, outcome: &Outcome) {
         let is_merge = matches!(change, Change::Merge { .. });
         let target = self.target(change).to_owned();
-        let version = Model::open(&target).map_or(0, |model| model.manifest().version);
+        let version = Session::open(&target).map_or(0, |model| model.manifest().version);
         let is_new =
             if is_merge { target.exists() && target != self.path } else { !self.versions.contains_key(&version) };
         if *outcome == Outcome::Refused {
@@ -403,10 +403,10 @@ impl World {
     /// Looks at everything that was promised.
     fn check(&mut self) {
         self.seen.checked += 1;
-        let verified = Model::verify(&self.path).unwrap();
+        let verified = Session::verify(&self.path).unwrap();
         assert!(verified.is_whole(), "{:?}", verified.problems().collect::<Vec<_>>());
         self.check_files();
-        let mut model = Model::open(&self.path).unwrap();
+        let mut model = Session::open(&self.path).unwrap();
         let manifest = model.manifest().clone();
         if manifest.samples == 0 {
             assert!(self.now.samples.is_empty() || self.now.tainted);
@@ -473,7 +473,7 @@ impl World {
 
     /// The folder holds what its versions need, and nothing else.
     fn check_files(&self) {
-        let model = Model::open(&self.path).unwrap();
+        let model = Session::open(&self.path).unwrap();
         let versions = std::iter::once(model.manifest().clone()).chain(model.history());
         let mut expected: BTreeSet<String> = versions.flat_map(|version| version.files.into_keys()).collect();
         expected.extend(["MANIFEST", "LOCK"].map(str::to_owned));
@@ -490,7 +490,7 @@ impl World {
 
     /// The inference file answers as the model does.
     fn export(&self) {
-        let mut model = Model::open(&self.path).unwrap();
+        let mut model = Session::open(&self.path).unwrap();
         if self.is_infinite() || model.manifest().samples == 0 {
             return;
         }

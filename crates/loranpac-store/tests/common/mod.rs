@@ -7,7 +7,7 @@ mod random;
 use std::path::Path;
 
 use loranpac::{Config, Editable, Features, Filter, Form, Label, Learner, LoRanPac, Ridge, Schedule, Truncation};
-use loranpac_store::{Fingerprint, LiftRecord, Model, Settings};
+use loranpac_store::{Fingerprint, LiftRecord, Session, Settings};
 
 #[allow(unused_imports)] // Not every test file uses everything.
 pub use faulty::{Fault, Faulty};
@@ -77,7 +77,7 @@ pub fn infinite(config: Config) -> Settings {
 }
 
 /// Learns a task and commits it.
-pub fn learn(model: &mut Model, (x, y): &Task) {
+pub fn learn(model: &mut Session, (x, y): &Task) {
     model.learn(Features::new(x, DIM).unwrap(), y).unwrap();
     model.note("task", &Fingerprint::of(Features::new(x, DIM).unwrap(), y));
     model.commit().unwrap();
@@ -90,7 +90,7 @@ pub fn scores_of(learner: &mut dyn Learner) -> Vec<f32> {
 }
 
 pub fn scores(path: &Path) -> Vec<f32> {
-    scores_of(Model::open(path).unwrap().learner().unwrap())
+    scores_of(Session::open(path).unwrap().model().unwrap())
 }
 
 /// The learner on features that are written down.

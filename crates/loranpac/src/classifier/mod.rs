@@ -13,7 +13,7 @@ use linear::{coordinates, cosines, linear_scores};
 
 use crate::basis::Basis;
 use crate::error::Error;
-use crate::features::Features;
+use crate::features::IntoFeatures;
 use crate::filter::{Facts, Novelty};
 use crate::gram::Gram;
 use crate::label::{Label, LabelTable};
@@ -182,7 +182,8 @@ impl Classifier {
 
     /// One score per sample and label; the highest wins. The scores of a sample are the same to the last bit whatever else
     /// is in its batch.
-    pub fn scores(&self, x: Features<'_>) -> Result<Scores, Error> {
+    pub fn scores<'x>(&self, x: impl IntoFeatures<'x>) -> Result<Scores, Error> {
+        let x = x.into_features(self.dim())?;
         x.validate(self.dim())?;
         let classes = self.labels.len();
         let mut values = Vec::with_capacity(x.len() * classes);
@@ -199,25 +200,26 @@ impl Classifier {
     }
 
     /// The winning label of each sample.
-    pub fn predict(&self, x: Features<'_>) -> Result<Vec<Label>, Error> {
+    pub fn predict<'x>(&self, x: impl IntoFeatures<'x>) -> Result<Vec<Label>, Error> {
         Ok(self.scores(x)?.argmax().into_iter().map(|column| self.labels()[column].clone()).collect())
     }
 
     /// The k best labels of each sample with their scores, best first.
-    pub fn top(&self, x: Features<'_>, k: usize) -> Result<Vec<Vec<(Label, f32)>>, Error> {
+    pub fn top<'x>(&self, x: impl IntoFeatures<'x>, k: usize) -> Result<Vec<Vec<(Label, f32)>>, Error> {
         let named = |(column, score): (usize, f32)| (self.labels()[column].clone(), score);
         Ok(self.scores(x)?.top_k(k).into_iter().map(|row| row.into_iter().map(named).collect()).collect())
     }
 
     /// A probability per sample and label: softmax of the scores over the temperature, or over [`UNCALIBRATED`].
-    pub fn probabilities(&self, x: Features<'_>) -> Result<Vec<Vec<f64>>, Error> {
+    pub fn probabilities<'x>(&self, x: impl IntoFeatures<'x>) -> Result<Vec<Vec<f64>>, Error> {
         let temperature = self.temperature.unwrap_or(UNCALIBRATED);
         Ok(self.scores(x)?.rows().map(|row| softmax(row, temperature)).collect())
     }
 
     /// The share of each sample's energy outside the directions that the classifier uses, from 0 (familiar) to 1 (new).
     /// None for methods that keep no such directions.
-    pub fn novelty(&self, x: Features<'_>) -> Result<Option<Vec<f64>>, Error> {
+    pub fn novelty<'x>(&self, x: impl IntoFeatures<'x>) -> Result<Option<Vec<f64>>, Error> {
+        let x = x.into_features(self.dim())?;
         x.validate(self.dim())?;
         let Some(directions) = &self.directions else { return Ok(None) };
         let (novelty, known, energies) = match (&**directions, &self.space, self.kernel()) {

@@ -30,11 +30,12 @@ pub(crate) const LORANPAC: Method = Method {
     settings: &[RIDGE, DROP, CHUNK_SIZE, SAMPLES],
     exempt: &[],
     infinite: true,
-    build: |options, settings| {
+    build,
+    config: Some(|options, settings| {
         let ridge = settings.ridge()?.unwrap_or(0.0);
         let filter = Filter::Hard { truncation: options.truncation.unwrap_or_default(), ridge };
-        build(options, settings, filter, DEFAULT_DROP)
-    },
+        configure(options, settings, filter, DEFAULT_DROP)
+    }),
 };
 
 /// Ours: nothing is cut.
@@ -49,15 +50,16 @@ pub(crate) const LORANPAC_SOFT: Method = Method {
     settings: &[RIDGE_OR_LOO, DROP, CHUNK_SIZE, SAMPLES],
     exempt: &[],
     infinite: true,
-    build: |options, settings| {
+    build,
+    config: Some(|options, settings| {
         let ridge = match (settings.get("ridge"), options.truncation) {
             (Some("loo"), _) => Ridge::LeaveOneOut,
             (Some(_), _) => Ridge::Fixed(settings.ridge()?.unwrap_or(0.0)),
             (None, Some(truncation)) => Ridge::Eigenvalue(truncation),
             (None, None) => Ridge::GeometricMean,
         };
-        build(options, settings, Filter::Soft(ridge), DEFAULT_DROP)
-    },
+        configure(options, settings, Filter::Soft(ridge), DEFAULT_DROP)
+    }),
 };
 
 /// ICL, in the form of the paper's Figure 1.
@@ -72,10 +74,11 @@ pub(crate) const MIN_NORM: Method = Method {
     settings: &[DROP, CHUNK_SIZE],
     exempt: UNSTABLE,
     infinite: false,
-    build: |options, settings| {
+    build,
+    config: Some(|options, settings| {
         let filter = Filter::Hard { truncation: Truncation::Fraction(0.0), ridge: 0.0 };
-        build(options, settings, filter, 0.0)
-    },
+        configure(options, settings, filter, 0.0)
+    }),
 };
 
 /// What no method can promise that divides by eigenvalues of rounding size.
@@ -85,18 +88,13 @@ pub(super) const UNSTABLE: &[(Promise, &str)] = &[
     (Promise::Stability, "it divides by eigenvalues of rounding size: this is what the paper shows"),
 ];
 
-/// The configuration that all of the family share.
-fn build(
-    options: &MethodOptions,
-    settings: &Settings<'_>,
-    filter: Filter,
-    drop: f64,
-) -> Result<Box<dyn Learner>, Error> {
-    let config = configure(options, settings, filter, drop)?;
+/// A model with the settings of the method's entry.
+fn build(options: &MethodOptions, settings: &Settings<'_>) -> Result<Box<dyn Learner>, Error> {
+    let config = settings.method().config(options)?.unwrap_or_default();
     Ok(Box::new(Model::new(options.space.clone(), config)?))
 }
 
-/// The same without the learner, for methods that wrap one.
+/// The settings that the methods of the family share.
 pub(super) fn configure(
     options: &MethodOptions,
     settings: &Settings<'_>,

@@ -201,6 +201,7 @@ pub(crate) const WITHOUT_REORTHOGONALISATION: Method = Method {
     settings: &[],
     exempt: UNSTABLE,
     infinite: false,
+    config: None,
     build: |options, _| Ok(Box::new(IncrementalSvd::new(options.map()?, false, options.max_rank.max(1)))),
 };
 

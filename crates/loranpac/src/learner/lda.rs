@@ -232,6 +232,7 @@ pub(crate) const SLDA: Method = Method {
     settings: SETTINGS,
     exempt: &[],
     infinite: false,
+    config: None,
     build,
 };
 

@@ -5,7 +5,7 @@ use crate::classifier::Classifier;
 use crate::config::Config;
 use crate::delta::Delta;
 use crate::error::Error;
-use crate::features::Features;
+use crate::features::{Features, IntoFeatures};
 use crate::label::{Label, LabelTable};
 use crate::lift::FeatureSpace;
 
@@ -59,6 +59,36 @@ impl Model {
     /// Whether the classifier has been formed since the model last changed.
     pub fn is_prepared(&self) -> bool {
         either!(self, model => model.is_prepared())
+    }
+
+    /// Learns a task: one row of features per sample, one label each. Classes may be new or known, in any mixture. Bad input
+    /// changes nothing.
+    pub fn learn<'x, L>(&mut self, x: impl IntoFeatures<'x>, labels: &[L]) -> Result<(), Error>
+    where
+        L: Clone + Into<Label>,
+    {
+        let labels: Vec<Label> = labels.iter().cloned().map(Into::into).collect();
+        self.learn_with(x.into_features(self.space().dim())?, &labels, &mut drop)
+    }
+
+    /// The classifier of everything learned so far. It does not change when more is learned.
+    pub fn classifier(&mut self) -> Result<Classifier, Error> {
+        either!(self, model => model.classifier())
+    }
+
+    /// The classes by index, in the order in which they first appeared.
+    pub fn classes(&self) -> &LabelTable {
+        either!(self, model => model.classes())
+    }
+
+    /// What is known about the model now. Certificate and error refer to the classifier if it is up to date.
+    pub fn summary(&self) -> Summary {
+        either!(self, model => model.summary())
+    }
+
+    /// Eigenvalues of the feature Gram matrix, in descending order.
+    pub fn spectrum(&mut self) -> Result<Vec<f64>, Error> {
+        Ok(either!(self, model => model.spectrum())?.unwrap_or_default())
     }
 
     /// Learns a task, and reports what changed as it goes.
@@ -121,23 +151,23 @@ impl Model {
 
 impl Learner for Model {
     fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
-        either!(self, model => model.learn(x, labels))
+        self.learn_with(x, labels, &mut drop)
     }
 
     fn classifier(&mut self) -> Result<Classifier, Error> {
-        either!(self, model => model.classifier())
+        Model::classifier(self)
     }
 
     fn spectrum(&mut self) -> Result<Option<Vec<f64>>, Error> {
-        either!(self, model => model.spectrum())
+        Model::spectrum(self).map(Some)
     }
 
     fn classes(&self) -> &LabelTable {
-        either!(self, model => model.classes())
+        Model::classes(self)
     }
 
     fn summary(&self) -> Summary {
-        either!(self, model => model.summary())
+        Model::summary(self)
     }
 
     fn settings(&self) -> serde_json::Value {

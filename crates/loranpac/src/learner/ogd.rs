@@ -271,6 +271,7 @@ pub(crate) const OGD: Method = Method {
     settings: &[STEPS],
     exempt: BY_TASKS,
     infinite: false,
+    config: None,
     build: |options, settings| {
         let steps = settings.count("steps", DEFAULT_STEPS)?;
         Ok(Box::new(Ogd::new(options.map()?, Variant::Ogd(steps))?))
@@ -289,6 +290,7 @@ pub(crate) const PCA_OGD: Method = Method {
     settings: &[STEPS],
     exempt: BY_TASKS,
     infinite: false,
+    config: None,
     build: |options, settings| {
         let steps = settings.count("steps", DEFAULT_STEPS)?;
         let truncation = options.truncation.unwrap_or_default();
@@ -314,5 +316,6 @@ pub(crate) const OR_FIT: Method = Method {
         ),
     ],
     infinite: false,
+    config: None,
     build: |options, _| Ok(Box::new(Ogd::new(options.map()?, Variant::OrFit(options.max_rank.max(1)))?)),
 };

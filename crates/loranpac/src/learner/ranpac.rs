@@ -179,6 +179,7 @@ pub(crate) const RANPAC: Method = Method {
     settings: SETTINGS,
     exempt: holdout::EXEMPT,
     infinite: false,
+    config: None,
     build,
 };
 

@@ -93,6 +93,7 @@ pub(crate) const RIDGE_TRUNCATED: Method = Method {
     settings: &[("ridge", "lambda, instead of a choice by hold-out at every task"), DROP, CHUNK_SIZE],
     exempt: holdout::EXEMPT,
     infinite: false,
+    config: None,
     build: |options, settings| {
         let fixed = settings.ridge()?;
         let truncation = options.truncation.unwrap_or_default();

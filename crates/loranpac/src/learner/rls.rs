@@ -217,6 +217,7 @@ pub(crate) const RLS: Method = Method {
         ),
     ],
     infinite: false,
+    config: None,
     build: |options, settings| {
         let (lift, ridge) = (options.map()?, settings.ridge()?);
         Ok(match settings.number("precision", 32)? {

@@ -79,6 +79,7 @@ pub(crate) const SIMPLECIL: Method = Method {
     settings: &[],
     exempt: &[],
     infinite: false,
+    config: None,
     build: |options, _| Ok(Box::new(SimpleCil::new(options.space.dim()))),
 };
 

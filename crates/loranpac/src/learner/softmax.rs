@@ -238,6 +238,7 @@ pub(crate) const LC_X: Method = Method {
     settings: SETTINGS,
     exempt: STOCHASTIC,
     infinite: false,
+    config: None,
     build,
 };
 
