@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::error::Error;
 use crate::recipe::{Choices, Many, Recipe, ScenarioName, Setting};
-use loranpac::Width;
 use crate::view::{Axis, Metric, Table};
+use loranpac::Width;
 
 /// PILOT's names of data sets that differ from ours.
 const DATA: [(&str, &str); 8] = [

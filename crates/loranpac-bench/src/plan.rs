@@ -1,8 +1,8 @@
 //! From specs to what each method is given: feature maps that runs share, and memory before any is taken.
 
-use loranpac::{FeatureSpace, StreamSizes, Width, plan};
 use loranpac::lift::{self, LiftSpec};
 use loranpac::registry::MethodOptions;
+use loranpac::{FeatureSpace, StreamSizes, Width, plan};
 
 use crate::error::Error;
 use crate::run::LiftFacts;

@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::spec::{Order, Spec, When};
-use loranpac::Width;
 use crate::stream::Scenario;
 use crate::sweep::Source;
 use crate::view::{Figure, Table};
+use loranpac::Width;
 
 /// One recipe.
 #[derive(Debug, Clone, Deserialize)]

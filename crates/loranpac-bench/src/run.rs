@@ -191,7 +191,8 @@ impl Experiment<'_> {
                 let accuracy = evaluate(&classifier, dataset, &self.tasks[..=t], t, &mut matrix)?;
                 times = Some((weights_seconds, clock.elapsed().as_secs_f64(), accuracy));
             }
-            let loss = self.spec.train_loss.due(last).then(|| train_loss(&learner.classifier()?, dataset, &self.tasks[..=t]));
+            let loss =
+                self.spec.train_loss.due(last).then(|| train_loss(&learner.classifier()?, dataset, &self.tasks[..=t]));
             // JSON has no infinity: what has overflowed is not recorded.
             let train_loss = loss.transpose()?.filter(|loss| loss.is_finite());
             let spectrum = self.spec.spectrum.due(last).then(|| learner.spectrum());

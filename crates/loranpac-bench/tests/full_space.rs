@@ -1,7 +1,7 @@
 //! Real features that fill their space: more samples than dimensions, and some dimensions that are never active.
 
+use loranpac::internals::{DEFAULT_DROP, Statistics};
 use loranpac::lift::{Activation, FeatureMap, Projection, Random};
-use loranpac::{DEFAULT_DROP, Statistics};
 use loranpac_bench::stream::{self, Scenario};
 use loranpac_data::embedded;
 

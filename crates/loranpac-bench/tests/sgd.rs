@@ -29,9 +29,8 @@ fn accuracy(method: &str, options: &MethodOptions, scale: f32, rate: &str) -> f6
         let options = MethodOptions { seed, settings, ..options.clone() };
         let mut model = registry::find(method).unwrap().build(&options).unwrap();
         model.learn(Features::new(&train, data.dim).unwrap(), &labels).unwrap();
-        let winners = model.predict(Features::new(&test, data.dim).unwrap()).unwrap();
-        let known = model.classes().labels();
-        let hits = winners.iter().zip(&data.test.y).filter(|(w, y)| known[**w] == data.classes[**y]).count();
+        let winners = model.classifier().unwrap().predict(Features::new(&test, data.dim).unwrap()).unwrap();
+        let hits = winners.iter().zip(&data.test.y).filter(|(winner, y)| **winner == data.classes[**y]).count();
         100.0 * hits as f64 / data.test.len() as f64
     };
     (0..SEEDS).map(run).sum::<f64>() / SEEDS as f64
@@ -61,9 +60,8 @@ fn the_rate_is_chosen_well() {
     let options = MethodOptions::new(Arc::new(Identity::new(64)));
     let mut model = registry::find("lc-x").unwrap().build(&options).unwrap();
     model.learn(data.train.features(64).unwrap(), &data.labels(&data.train.y)).unwrap();
-    let winners = model.predict(data.test.features(64).unwrap()).unwrap();
-    let known = model.classes().labels();
-    let hits = winners.iter().zip(&data.test.y).filter(|(w, y)| known[**w] == data.classes[**y]).count();
+    let winners = model.classifier().unwrap().predict(data.test.features(64).unwrap()).unwrap();
+    let hits = winners.iter().zip(&data.test.y).filter(|(winner, y)| **winner == data.classes[**y]).count();
     let accuracy = 100.0 * hits as f64 / data.test.len() as f64;
     let best = golden()["raw"].as_object().unwrap().values().map(|v| v.as_f64().unwrap()).fold(0.0, f64::max);
     assert!(accuracy > best - 2.0 * TOLERANCE, "{accuracy} against {best}: {}", model.settings());

@@ -205,7 +205,7 @@ impl Learner {
 
     /// Eigenvalues of the Gram matrix, in descending order; None for methods that do not keep it.
     fn spectrum(&self, py: Python<'_>) -> PyResult<Option<Vec<f64>>> {
-        self.with(py, |state| state.learner()?.spectrum().map_err(errors::engine))
+        self.with(py, State::spectrum)
     }
 
     /// The manifest of the model, as JSON: lift, settings, encoder, tasks.
@@ -316,13 +316,11 @@ impl Learner {
         names: Vec<PyLabel>,
     ) -> PyResult<bool> {
         let (x, labels) = (features(&x)?, labels_of(&codes, &names)?);
-        self.with(py, |state| {
-            match &state.engine {
-                Engine::Stored(session) if !session.manifest().tasks.is_empty() => {
-                    Ok(session.task(&Fingerprint::of(x, &labels).digest).is_some())
-                }
-                _ => Ok(false),
+        self.with(py, |state| match &state.engine {
+            Engine::Stored(session) if !session.manifest().tasks.is_empty() => {
+                Ok(session.task(&Fingerprint::of(x, &labels).digest).is_some())
             }
+            _ => Ok(false),
         })
     }
 

@@ -114,10 +114,10 @@ impl State {
     }
 
     /// The method, whichever it is.
-    pub fn learner(&mut self) -> PyResult<&mut dyn Learner> {
+    pub fn learner(&mut self) -> PyResult<&dyn Learner> {
         match &mut self.engine {
             Engine::Stored(session) => Ok(session.model().map_err(errors::store)?),
-            Engine::Other(learner, _) => Ok(&mut **learner),
+            Engine::Other(learner, _) => Ok(&**learner),
         }
     }
 
@@ -136,6 +136,14 @@ impl State {
         match &mut self.engine {
             Engine::Stored(session) => session.classifier().map_err(errors::store),
             Engine::Other(learner, _) => learner.classifier().map_err(errors::engine),
+        }
+    }
+
+    /// Eigenvalues of the Gram matrix, in descending order; None for methods that do not keep it.
+    pub fn spectrum(&mut self) -> PyResult<Option<Vec<f64>>> {
+        match &mut self.engine {
+            Engine::Stored(session) => session.spectrum().map(Some).map_err(errors::store),
+            Engine::Other(learner, _) => learner.spectrum().map_err(errors::engine),
         }
     }
 

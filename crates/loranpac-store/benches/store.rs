@@ -72,7 +72,13 @@ fn main() {
     let (width, rank) = (sizes.first().copied().unwrap_or(50_000), sizes.get(1).copied().unwrap_or(5_000));
     let folder = tempfile::tempdir().expect("a folder for the model");
     let path = folder.path().join("large.lrp");
-    let lift = LiftRecord { name: "relu-random".to_owned(), dim: DIM, width, seed: 0, gamma: 0.1 };
+    let lift = LiftRecord {
+        name: "relu-random".to_owned(),
+        dim: DIM,
+        width: loranpac::Width::Finite(width),
+        seed: 0,
+        gamma: 0.1,
+    };
     let config = Config { filter: Filter::Soft(Ridge::GeometricMean), ..Config::default() };
     let disk = Counting::default();
     let settings = Settings { lift, config, keep: 1, encoder: None };
@@ -97,7 +103,7 @@ fn main() {
     model.commit().expect("committed");
     report("learn 100 more and commit", clock, disk.0.swap(0, Ordering::Relaxed));
     let clock = Instant::now();
-    model.learner().and_then(|learner| Ok(learner.prepare()?)).expect("a classifier");
+    model.prepared().expect("a classifier");
     model.commit().expect("committed");
     report("form the classifier and commit it", clock, disk.0.swap(0, Ordering::Relaxed));
     drop(model);
@@ -112,7 +118,7 @@ fn main() {
         let bytes: usize = files.map(|file| fs::read(file).map_or(0, |bytes| bytes.len())).sum();
         let read = clock.elapsed().as_secs_f64();
         let clock = Instant::now();
-        model.learner().expect("checked");
+        model.model().expect("checked");
         let checked = clock.elapsed().as_secs_f64();
         println!(
             "open, mapped {mapped:.3} s; read all {:.0} MB {read:.3} s; check all {checked:.3} s; mapped / read {:.3}",

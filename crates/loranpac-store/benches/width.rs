@@ -8,8 +8,8 @@ mod samples;
 use std::fs;
 use std::time::Instant;
 
-use loranpac::{Config, Editable, Features, Filter, Ridge};
-use loranpac_store::{LiftRecord, Manifest, Session, Settings};
+use loranpac::{Config, Features, Filter, Ridge, Width};
+use loranpac_store::{LiftRecord, Session, Settings};
 use samples::samples;
 
 const DIM: usize = 1280;
@@ -22,25 +22,31 @@ fn main() {
     let widths = if sizes.len() > 1 { sizes[1..].to_vec() } else { vec![20_000, 100_000] };
     let (x, y) = samples(count, DIM, CLASSES, 1);
     let config = Config { filter: Filter::Soft(Ridge::GeometricMean), ..Config::default() };
-    let finite = |width| LiftRecord { name: "relu-random".to_owned(), dim: DIM, width, seed: 0, gamma: 0.1 };
+    let finite = |width| LiftRecord {
+        name: "relu-random".to_owned(),
+        dim: DIM,
+        width: Width::Finite(width),
+        seed: 0,
+        gamma: 0.1,
+    };
     let lifts = std::iter::once(LiftRecord::infinite(DIM)).chain(widths.into_iter().map(finite));
     let mut first = None;
     println!("{:>9} {:>9} {:>9} {:>9} {:>9} {:>9}", "width", "learn", "classify", "times", "on disk", "times");
     for lift in lifts {
-        let mut learner = <dyn Editable>::new(lift.build(true).expect("a lift"), config).expect("a learner");
+        let settings = Settings { lift: lift.clone(), config, keep: 0, encoder: None };
+        let mut session = Session::in_memory(&settings).expect("a model");
         let clock = Instant::now();
         let task = count.div_ceil(TASKS);
         for (x, y) in x.chunks(task * DIM).zip(y.chunks(task)) {
-            learner.learn(Features::new(x, DIM).expect("samples"), y).expect("learned");
+            session.learn(Features::new(x, DIM).expect("samples"), y).expect("learned");
         }
         let learned = clock.elapsed().as_secs_f64();
-        learner.prepare().expect("a classifier");
+        session.prepared().expect("a classifier");
         let seconds = clock.elapsed().as_secs_f64();
         let folder = tempfile::tempdir().expect("a folder for the model");
         let path = folder.path().join("model.lrp");
-        let name = if lift.is_infinite() { "infinite".to_owned() } else { lift.width.to_string() };
-        let mut manifest = Manifest::new(&Settings { lift, config, keep: 0, encoder: None }).expect("a manifest");
-        Session::store(&path, &mut manifest, &mut *learner, false).expect("stored");
+        let name = lift.width.to_string();
+        session.save(&path, false).expect("stored");
         let files = fs::read_dir(&path).expect("a folder").flatten();
         let bytes = files.map(|file| file.metadata().map_or(0, |facts| facts.len())).sum::<u64>() as f64;
         let (least, small) = *first.get_or_insert((seconds, bytes));

@@ -41,7 +41,7 @@ impl Session {
         if let Some(edit) = self.manifest.edited("forget", &subject, &subject).filter(|_| !is_known) {
             return Ok(Edited::Already { version: edit.version });
         }
-        let change = self.model()?.forget(label)?;
+        let change = self.model_mut()?.forget(label)?;
         self.delta.append(change);
         self.manifest.record("forget", subject.clone(), subject, None);
         Ok(Edited::DONE)
@@ -56,7 +56,7 @@ impl Session {
         if let Some(edit) = self.manifest.edited("rename", &subject, &digest).filter(|_| is_renamed) {
             return Ok(Edited::Already { version: edit.version });
         }
-        let change = self.model()?.rename(from, to.clone())?;
+        let change = self.model_mut()?.rename(from, to.clone())?;
         self.delta.append(change);
         self.manifest.record("rename", subject, digest, None);
         Ok(Edited::DONE)
@@ -75,20 +75,20 @@ impl Session {
         let parts = || x.chunks(AT_ONCE).zip(from.chunks(AT_ONCE)).zip(to.chunks(AT_ONCE));
         let mut unchecked = 0;
         for (done, ((x, from), to)) in parts().enumerate() {
-            match self.model()?.relabel(x, from, to) {
+            match self.model_mut()?.relabel(x, from, to) {
                 Ok(edited) => unchecked += self.applied(edited),
                 Err(error) => {
                     for ((x, from), to) in parts().take(done) {
-                        let edited = self.model()?.relabel(x, to, from)?;
+                        let edited = self.model_mut()?.relabel(x, to, from)?;
                         unchecked += self.applied(edited);
                     }
-                    self.model()?.vouch(unchecked);
+                    self.model_mut()?.vouch(unchecked);
                     return Err(located(error, done).into());
                 }
             }
         }
         if let Some(place) = task {
-            self.model()?.vouch(std::mem::take(&mut unchecked));
+            self.model_mut()?.vouch(std::mem::take(&mut unchecked));
             // The task is what it would be had it been learned like that.
             let version = self.manifest.version + 1;
             let task = &mut self.manifest.tasks[place];
@@ -113,7 +113,7 @@ impl Session {
         let parts = || x.chunks(AT_ONCE).zip(labels.chunks(AT_ONCE));
         let mut unchecked = 0;
         for (done, (part, part_labels)) in parts().enumerate() {
-            match self.model()?.unlearn(part, part_labels) {
+            match self.model_mut()?.unlearn(part, part_labels) {
                 Ok(edited) => unchecked += self.applied(edited),
                 Err(error) => {
                     let encoder = self.manifest.encoder.clone();
@@ -121,14 +121,14 @@ impl Session {
                         self.learn(x, labels)?;
                     }
                     self.manifest.encoder = encoder;
-                    self.model()?.vouch(unchecked);
+                    self.model_mut()?.vouch(unchecked);
                     return Err(located(error, done).into());
                 }
             }
         }
         self.manifest.encoder.remove(x);
         if let Some(place) = task {
-            self.model()?.vouch(std::mem::take(&mut unchecked));
+            self.model_mut()?.vouch(std::mem::take(&mut unchecked));
             self.manifest.tasks.remove(place);
         } else if let Some(place) = self.manifest.tasks.iter().rposition(|task| task.digest == digest) {
             self.manifest.tasks.remove(place);

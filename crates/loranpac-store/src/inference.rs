@@ -30,7 +30,7 @@ pub const VERSION: u32 = 2;
 const LARGEST_DIM: usize = 1 << 24;
 
 /// A linear classifier with the record of its lift, from which P is made again: what an inference file and an ONNX file hold.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Inference {
     /// The lift.
     pub lift: LiftRecord,
@@ -135,7 +135,9 @@ impl Inference {
         let weights = self.weights()?;
         let temperature = self.classifier.temperature();
         check_parts(&self.lift, self.labels(), temperature, (weights.width(), weights.classes()))
-            .and_then(|()| weights.columns().zip(self.labels()).try_for_each(|(column, label)| check_values(column, label)))
+            .and_then(|()| {
+                weights.columns().zip(self.labels()).try_for_each(|(column, label)| check_values(column, label))
+            })
             .map_err(|reason| Error::Refused(format!("the model cannot be written: {reason}")))
     }
 

@@ -61,7 +61,9 @@ impl TryFrom<Stored> for LiftRecord {
     fn try_from(stored: Stored) -> Result<Self, String> {
         let Stored { name, dim, width, seed, gamma } = stored;
         match (name.as_str(), width) {
-            (LIMIT, 0) => Ok(LiftRecord { name: ArcCosine::LIMIT_OF.to_owned(), dim, width: Width::Infinite, seed, gamma }),
+            (LIMIT, 0) => {
+                Ok(LiftRecord { name: ArcCosine::LIMIT_OF.to_owned(), dim, width: Width::Infinite, seed, gamma })
+            }
             (LIMIT, _) => Err(format!("lift {LIMIT} has infinite width, not {width}")),
             _ => Ok(LiftRecord { name, dim, width: Width::Finite(width), seed, gamma }),
         }

@@ -146,9 +146,8 @@ pub fn restore_classifier(files: &Files, manifest: &Manifest, model: &mut Model)
     let Some(entry) = &manifest.weights else { return Ok(()) };
     let (classes, rows) = (manifest.classes.len(), manifest.lift.width.finite().unwrap_or(manifest.rank()));
     let fits = match model {
-        Model::Explicit(model) => stored_weights::<f32>(files, manifest, rows)?.is_none_or(|w| {
-            model.set_classifier(Mat::from_fn(rows, classes, |i, j| w[j * rows + i]), entry.facts)
-        }),
+        Model::Explicit(model) => stored_weights::<f32>(files, manifest, rows)?
+            .is_none_or(|w| model.set_classifier(Mat::from_fn(rows, classes, |i, j| w[j * rows + i]), entry.facts)),
         Model::Kernel(model) => stored_weights::<f64>(files, manifest, rows)?.is_none_or(|a| {
             let a = Mat::from_fn(rows, classes, |i, j| a[j * rows + i]);
             model.set_classifier(a, entry.facts, entry.lost.unwrap_or(0.0))

@@ -339,7 +339,8 @@ impl Manifest {
             GramStep::Whole { file, .. } | GramStep::Grow { file, .. } => file,
         });
         let files = self.basis.iter().map(|part| &part.file).chain(classes).chain(gram);
-        let files = files.chain(self.kept.iter().map(|part| &part.file)).chain(self.evicted.iter().map(|part| &part.file));
+        let files =
+            files.chain(self.kept.iter().map(|part| &part.file)).chain(self.evicted.iter().map(|part| &part.file));
         files.chain(self.weights.iter().map(|weights| &weights.file)).map(String::as_str).collect()
     }
 
@@ -435,7 +436,8 @@ impl Manifest {
             return Err("its losses are not numbers from 0 on".to_owned());
         }
         let evicted = self.evicted.iter().flat_map(|evicted| [evicted.samples, evicted.unlabelled, evicted.evictions]);
-        let counts = [self.samples, cuts, removed, capped, assumed, self.latest_cut.directions].into_iter().chain(evicted);
+        let counts =
+            [self.samples, cuts, removed, capped, assumed, self.latest_cut.directions].into_iter().chain(evicted);
         if let Some(count) = counts.map(|count| count as u64).find(|count| *count > MOST) {
             return Err(format!("{count} samples or directions are more than it can have"));
         }

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use loranpac::internals::Delta;
 use loranpac::Model;
+use loranpac::internals::Delta;
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
@@ -27,7 +27,8 @@ pub fn merge(mut parts: Vec<(String, &mut Session)>, again: bool) -> Result<Merg
     let Some((first_name, first)) = parts.first() else {
         return Err(Error::Refused("there are no models to merge".to_owned()));
     };
-    let mut manifest = Manifest { version: 0, calibration: None, restored: None, contents: None, ..first.manifest.emptied() };
+    let mut manifest =
+        Manifest { version: 0, calibration: None, restored: None, contents: None, ..first.manifest.emptied() };
     let mut warnings = Vec::new();
     for (name, session) in parts.iter().skip(1) {
         let other = &session.manifest;
@@ -63,7 +64,7 @@ pub fn merge(mut parts: Vec<(String, &mut Session)>, again: bool) -> Result<Merg
     manifest.edits.iter_mut().for_each(|edit| (edit.version, edit.current) = (1, false));
     manifest.list(MERGE, MERGE.to_owned(), merge_digest(parts.iter().map(|(_, part)| &part.manifest), again)?);
     let mut model = Model::new(manifest.lift.build(true)?, manifest.config)?;
-    let others = parts.iter_mut().map(|(_, part)| part.model()).collect::<Result<Vec<_>, _>>()?;
+    let others = parts.iter_mut().map(|(_, part)| part.model_mut()).collect::<Result<Vec<_>, _>>()?;
     model.merge(others)?;
     let session = Session { manifest, model: Some(model), delta: Delta::default(), home: None };
     Ok(Merged { session, warnings })

@@ -122,7 +122,8 @@ mod tests {
     #[test]
     fn a_weight_beyond_half_precision_is_refused_by_its_class() {
         let columns = [[1.0; 3], [1.0, -65505.0, 1.0]];
-        let refused = Encoding::of_weights(columns.iter().map(|c| &c[..]), &[Label::from(0), Label::from("owl")], Precision::F16);
+        let refused =
+            Encoding::of_weights(columns.iter().map(|c| &c[..]), &[Label::from(0), Label::from("owl")], Precision::F16);
         let message = refused.unwrap_err().to_string();
         assert!(message.contains("owl") && message.contains("-65505"), "{message}");
     }

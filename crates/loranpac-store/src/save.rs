@@ -63,15 +63,9 @@ impl Session {
     }
 
     /// Writes a version. If that fails, the session belongs to no folder any more: the next version is written as a whole.
-    fn written(
-        &mut self,
-        disk: &dyn Disk,
-        folder: &Path,
-        base: Manifest,
-        delta: Delta,
-    ) -> Result<Manifest, Error> {
+    fn written(&mut self, disk: &dyn Disk, folder: &Path, base: Manifest, delta: Delta) -> Result<Manifest, Error> {
         self.manifest = self.manifest.emptied();
-        let written = commit::write(disk, folder, base, self.model()?, &delta)?;
+        let written = commit::write(disk, folder, base, self.model_mut()?, &delta)?;
         self.delta = Delta::default();
         Ok(written)
     }

@@ -131,17 +131,26 @@ impl Session {
         &self.manifest
     }
 
-    /// The model. If it is on the disk, its files are compared with their checksums first.
-    pub fn model(&mut self) -> Result<&mut Model, Error> {
+    /// The model. If it is on the disk, its files are compared with their checksums first. All changes go through the
+    /// session, which records them.
+    pub fn model(&mut self) -> Result<&Model, Error> {
+        Ok(self.model_mut()?)
+    }
+
+    pub(crate) fn model_mut(&mut self) -> Result<&mut Model, Error> {
         if let Some(home) = self.home.as_mut().filter(|home| !home.checked) {
             home.files.check(&self.manifest)?;
             home.checked = true;
         }
-        self.model_unchecked()
+        self.loaded()
     }
 
-    /// The same without the comparison: files are mapped, and nothing but the manifest is read.
-    pub fn model_unchecked(&mut self) -> Result<&mut Model, Error> {
+    /// The model without the comparison: files are mapped, and nothing but the manifest is read.
+    pub fn model_unchecked(&mut self) -> Result<&Model, Error> {
+        Ok(self.loaded()?)
+    }
+
+    fn loaded(&mut self) -> Result<&mut Model, Error> {
         let model = match (self.model.take(), &self.home) {
             (Some(model), _) => model,
             (None, Some(home)) => load::model(&home.files, &self.manifest)?,
@@ -151,14 +160,18 @@ impl Session {
     }
 
     /// The model with its classifier: the stored one if nothing changed since it was formed, or else a new one.
-    pub fn prepared(&mut self) -> Result<&mut Model, Error> {
-        self.model()?;
+    pub fn prepared(&mut self) -> Result<&Model, Error> {
+        self.formed().map(|model| &*model)
+    }
+
+    fn formed(&mut self) -> Result<&mut Model, Error> {
+        self.model_mut()?;
         if let (Some(home), Some(model), true) = (&self.home, &mut self.model, self.delta.is_empty())
             && !model.is_prepared()
         {
             load::restore_classifier(&home.files, &self.manifest, model)?;
         }
-        let model = self.model()?;
+        let model = self.model_mut()?;
         model.classifier()?;
         Ok(model)
     }
@@ -166,7 +179,7 @@ impl Session {
     /// The classifier of the model as it is now, with the fitted temperature and with novelty.
     pub fn classifier(&mut self) -> Result<Classifier, Error> {
         let temperature = self.manifest.temperature();
-        Ok(self.prepared()?.classifier()?.with_temperature(temperature))
+        Ok(self.formed()?.classifier()?.with_temperature(temperature))
     }
 
     /// The classifier for prediction alone. A stored one is read without the model behind it; it tells no novelty.
@@ -179,6 +192,11 @@ impl Session {
         self.classifier()
     }
 
+    /// Eigenvalues of the feature Gram matrix, in descending order.
+    pub fn spectrum(&mut self) -> Result<Vec<f64>, Error> {
+        Ok(self.model_mut()?.spectrum()?)
+    }
+
     /// The task of this digest, if it was learned.
     pub fn task(&self, digest: &str) -> Option<&TaskEntry> {
         self.manifest.tasks.iter().find(|task| task.digest == digest)
@@ -186,7 +204,7 @@ impl Session {
 
     /// Learns samples, in memory. After an error a session with a folder must be opened anew.
     pub fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
-        self.model()?;
+        self.model_mut()?;
         let (Some(model), delta) = (&mut self.model, &mut self.delta) else { return Ok(()) };
         // Increments of S are worth keeping only for a model that has files.
         let journal = self.home.is_some() || !self.manifest.files.is_empty();

@@ -47,6 +47,6 @@ mod tests {
         let samples: Vec<_> = (0..400).map(|i| sample(i % 4 != 0)).collect();
         let fitted = fit(&samples);
         assert!((fitted - 0.2 / 3f64.ln()).abs() < 1e-3, "{fitted}");
-        assert!((softmax(&samples[1].0, fitted)[0] - 0.75).abs() < 1e-3);
+        assert!((loranpac::softmax(&samples[1].0, fitted)[0] - 0.75).abs() < 1e-3);
     }
 }

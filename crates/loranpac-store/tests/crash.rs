@@ -12,11 +12,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use common::*;
-use loranpac::{Features, Label};
+use loranpac::{Features, Label, Width};
 use loranpac_store::disk::Disk;
 use loranpac_store::{
-    Edited, Error, Fingerprint, Inference, Manifest, Merged, Session, Part, Precision, Rolled, Settings, merge,
-    merged_before,
+    Edited, Error, Fingerprint, Inference, Manifest, Merged, Precision, Rolled, Session, Settings, merge, merged_before,
 };
 use tempfile::TempDir;
 
@@ -82,7 +81,7 @@ const COMMANDS: [Command; 10] = [
             let x = Features::new(&x, DIM)?;
             let learned = Fingerprint::of(x, &y);
             let mut model = Session::open_to_write_on(disk, &model(folder))?;
-            if model.knows(&learned.digest).is_some() {
+            if model.task(&learned.digest).is_some() {
                 return Ok(());
             }
             model.learn(x, &y)?;
@@ -102,26 +101,23 @@ const COMMANDS: [Command; 10] = [
             if merged_before(&place, &manifests, false)?.is_some() {
                 return Ok(());
             }
-            let mut parts = Vec::new();
-            for (model, manifest) in models.iter_mut().zip(&manifests) {
-                parts.push(Part { name: "part".to_owned(), learner: model.learner()?, manifest });
-            }
-            let Merged { mut learner, mut manifest, .. } = merge(parts, false)?;
-            learner.prepare()?;
-            Session::store_on(disk, &place, &mut manifest, &mut *learner, false)
+            let parts = models.iter_mut().map(|model| ("part".to_owned(), model)).collect();
+            let Merged { mut session, .. } = merge(parts, false)?;
+            session.prepared()?;
+            session.save_on(disk, &place, false)
         },
         infinite: true,
     },
     Command {
         name: "forget",
         target: "m.lrp",
-        run: |disk, folder, _| edited(disk, folder, |model| model.edit()?.forget(&task(0).1[1])),
+        run: |disk, folder, _| edited(disk, folder, |model| model.forget(&task(0).1[1])),
         infinite: true,
     },
     Command {
         name: "rename",
         target: "m.lrp",
-        run: |disk, folder, _| edited(disk, folder, |model| model.edit()?.rename(&task(0).1[1], &Label::from("new"))),
+        run: |disk, folder, _| edited(disk, folder, |model| model.rename(&task(0).1[1], &Label::from("new"))),
         infinite: true,
     },
     Command {
@@ -130,7 +126,7 @@ const COMMANDS: [Command; 10] = [
         run: |disk, folder, _| {
             let (x, y) = some();
             let to = vec![Label::from("moved"); y.len()];
-            edited(disk, folder, |model| model.edit()?.relabel(Features::new(&x, DIM)?, &y, &to, false))
+            edited(disk, folder, |model| model.relabel(Features::new(&x, DIM)?, &y, &to, false))
         },
         infinite: true,
     },
@@ -139,7 +135,7 @@ const COMMANDS: [Command; 10] = [
         target: "m.lrp",
         run: |disk, folder, _| {
             let (x, y) = some();
-            edited(disk, folder, |model| model.edit()?.unlearn(Features::new(&x, DIM)?, &y, false))
+            edited(disk, folder, |model| model.unlearn(Features::new(&x, DIM)?, &y, false))
         },
         infinite: true,
     },
@@ -163,10 +159,7 @@ const COMMANDS: [Command; 10] = [
         target: "new.safetensors",
         run: |disk, folder, _| {
             let mut model = Session::open(&model(folder))?;
-            let weights = explicit(model.learner()?).weights()?.to_owned();
-            let manifest = model.manifest();
-            let labels = manifest.classes.iter().map(|class| class.label.clone()).collect();
-            let inference = Inference { lift: manifest.lift.clone(), labels, weights, temperature: None };
+            let inference = Inference { lift: model.manifest().lift.clone(), classifier: model.classifier()? };
             inference.save_on(disk, &folder.join("new.safetensors"), Precision::F32)
         },
         infinite: false,
@@ -186,7 +179,7 @@ const COMMANDS: [Command; 10] = [
 /// What a folder holds, by what a user would notice: scores, tasks and counts of every model, bytes of other files.
 #[derive(PartialEq, Debug)]
 enum Held {
-    Session { scores: Option<Vec<f32>>, basis: Vec<f32>, gram: Vec<f64>, manifest: Box<Manifest> },
+    Model { scores: Option<Vec<f32>>, basis: Vec<f32>, gram: Vec<f64>, manifest: Box<Manifest> },
     File(Vec<u8>),
     Nothing,
 }
@@ -204,9 +197,8 @@ fn held(path: &Path) -> Held {
     // What a repeated command may do in another number of commits.
     let manifest = Box::new(Manifest { files: Default::default(), ..model.manifest().clone() });
     let learned = manifest.samples > 0;
-    let learner = model.model().unwrap();
-    let (basis, gram) = (basis(learner), gram(learner));
-    Held::Session { scores: learned.then(|| scores_of(learner)), basis, gram, manifest }
+    let (basis, gram) = (basis(model.model().unwrap()), gram(&mut model));
+    Held::Model { scores: learned.then(|| scores_of(&model.classifier().unwrap())), basis, gram, manifest }
 }
 
 /// Every name in a folder and the folders in it, but for locks.
@@ -284,7 +276,9 @@ fn check_all(faults: &[Fault]) {
             every_kind().into_iter().enumerate().filter(|(kind, _)| command.infinite || *kind < 4)
         {
             // Wide enough for every sample to have a direction of its own, and no wider.
-            settings.lift.width = settings.lift.width.min(101);
+            if let Width::Finite(width) = &mut settings.lift.width {
+                *width = (*width).min(101);
+            }
             let settings = &settings;
             // Samples of cut models cannot be taken back.
             if command.name == "unlearn" && matches!(kind, 2 | 3 | 6) {

@@ -5,8 +5,8 @@ mod common;
 use std::fs;
 
 use common::*;
-use loranpac::{Config, Features, Learner};
-use loranpac_store::{Edited, Error, Fingerprint, Session, Rolled};
+use loranpac::{Config, Features, Model};
+use loranpac_store::{Edited, Error, Fingerprint, Rolled, Session};
 use tempfile::TempDir;
 
 #[test]
@@ -24,7 +24,7 @@ fn learning_in_many_sessions_equals_learning_in_one_bit_for_bit() {
             learn(&mut model, task);
             if t % 5 == 0 {
                 // A classifier in between changes nothing.
-                model.model().unwrap().prepare().unwrap();
+                model.prepared().unwrap();
                 model.commit().unwrap();
             }
         }
@@ -32,7 +32,7 @@ fn learning_in_many_sessions_equals_learning_in_one_bit_for_bit() {
         let [a, b] = [&once, &often].map(|path| Session::open(path).unwrap());
         let (mut a, mut b) = (a, b);
         assert_eq!(basis(a.model().unwrap()), basis(b.model().unwrap()));
-        assert_eq!(gram(a.model().unwrap()), gram(b.model().unwrap()));
+        assert_eq!(gram(&mut a), gram(&mut b));
     }
 }
 
@@ -44,15 +44,14 @@ fn a_model_that_was_read_knows_what_it_knew() {
     for task in tasks(3) {
         learn(&mut model, &task);
     }
-    let learner = model.model().unwrap();
-    learner.prepare().unwrap();
-    let (before, verdict) = (scores_of(learner), learner.summary().verdict());
+    let before = scores_of(&model.classifier().unwrap());
+    let verdict = model.prepared().unwrap().summary().verdict();
     model.commit().unwrap();
     drop(model);
     let mut model = Session::open(&path).unwrap();
     assert!(model.manifest().weights.is_some());
-    let learner = model.prepared().unwrap();
-    assert_eq!((learner.summary().verdict(), scores_of(learner)), (verdict, before));
+    assert_eq!(model.prepared().unwrap().summary().verdict(), verdict);
+    assert_eq!(scores_of(&model.classifier().unwrap()), before);
     assert!(matches!(model.commit(), Err(Error::Refused(_))), "it was opened to be read");
     assert_eq!(model.manifest().encoder.samples, 3 * EACH);
 }
@@ -65,7 +64,7 @@ fn every_damaged_byte_is_found() {
     for task in tasks(2) {
         learn(&mut model, &task);
     }
-    model.model().unwrap().prepare().unwrap();
+    model.prepared().unwrap();
     model.commit().unwrap();
     drop(model);
     assert!(Session::verify(&path).unwrap().is_whole());
@@ -187,10 +186,9 @@ fn small_parts_become_one_and_superseded_files_go() {
     assert!(Session::verify(&path).unwrap().is_whole());
     drop(model);
     assert_eq!(scores(&path), {
-        let mut one = loranpac::LoRanPac::new(small().lift.build(true).unwrap(), small().config).unwrap();
-        one.statistics_mut().track_changes();
+        let mut one = Session::in_memory(&small()).unwrap();
         tasks(150).iter().for_each(|(x, y)| one.learn(Features::new(x, DIM).unwrap(), y).unwrap());
-        scores_of(&mut one)
+        scores_of(&one.classifier().unwrap())
     });
 }
 
@@ -202,10 +200,10 @@ fn names_can_be_exchanged_in_one_step() {
     learn(&mut model, &tasks(1)[0]);
     let before = scores(&path);
     let [a, b] = [0, 1].map(|class: usize| model.manifest().classes[class].label.clone());
-    let learner = model.model().unwrap();
-    learner.rename(&a, loranpac::Label::from("other")).unwrap();
-    learner.rename(&b, a.clone()).unwrap();
-    learner.rename(&loranpac::Label::from("other"), b.clone()).unwrap();
+    let other = loranpac::Label::from("other");
+    for (from, to) in [(&a, &other), (&b, &a), (&other, &b)] {
+        assert!(matches!(model.rename(from, to).unwrap(), Edited::Done { .. }));
+    }
     model.commit().unwrap();
     drop(model);
     assert_eq!(scores(&path), before, "indices and numbers are as they were");
@@ -225,31 +223,31 @@ fn samples_that_are_kept_are_written_once() {
         assert_eq!(model.manifest().kept.len(), t + 1);
         assert_eq!(model.manifest().rank(), (t + 1) * EACH);
     }
-    let before = scores_of(model.prepared().unwrap());
+    let before = scores_of(&model.classifier().unwrap());
     let summary = model.model().unwrap().summary();
     model.commit().unwrap();
     drop(model);
     let mut model = Session::open_to_write(&path).unwrap();
-    assert_eq!(scores_of(model.prepared().unwrap()), before);
+    assert_eq!(scores_of(&model.classifier().unwrap()), before);
     let again = model.model().unwrap().summary();
     assert_eq!((again.leave_one_out, again.ridge), (summary.leave_one_out, summary.ridge));
     assert!(again.leave_one_out.is_some_and(|share| share > 0.9));
     // A name is not a sample.
     let label = model.manifest().classes[0].label.clone();
-    model.model().unwrap().rename(&label, loranpac::Label::from("other")).unwrap();
+    assert!(model.rename(&label, &loranpac::Label::from("other")).is_ok());
     model.commit().unwrap();
     assert_eq!(model.manifest().kept.len(), 4);
     // What is forgotten is gone from the files, too.
     model.keep(0);
     let first: Vec<f32> = tasks[0].0[..DIM].to_vec();
     assert!(contains(&path, &first));
-    model.model().unwrap().forget(&loranpac::Label::from("other")).unwrap();
+    assert!(model.forget(&loranpac::Label::from("other")).is_ok());
     model.commit().unwrap();
     assert!(!contains(&path, &first));
     drop(model);
     assert!(Session::verify(&path).unwrap().is_whole());
     let mut model = Session::open(&path).unwrap();
-    assert_eq!(scores_of(model.prepared().unwrap()).len() / model.manifest().classes.len(), 5 * EACH);
+    assert_eq!(scores_of(&model.classifier().unwrap()).len() / model.manifest().classes.len(), 5 * EACH);
 }
 
 /// Many small tasks do not leave as many files, and a version can be gone back to.
@@ -266,15 +264,15 @@ fn small_parts_of_samples_become_one() {
         most = most.max(model.manifest().kept.len());
     }
     assert!(most == 32 && model.manifest().kept.len() < 12, "{most}");
-    let before = scores_of(model.prepared().unwrap());
+    let before = scores_of(&model.classifier().unwrap());
     model.commit().unwrap();
     learn(&mut model, &tasks(2)[1]);
-    assert_ne!(scores_of(model.prepared().unwrap()), before);
+    assert_ne!(scores_of(&model.classifier().unwrap()), before);
     let _ = model.rollback(None).unwrap();
-    assert_eq!(scores_of(model.prepared().unwrap()), before);
+    assert_eq!(scores_of(&model.classifier().unwrap()), before);
     drop(model);
     assert!(Session::verify(&path).unwrap().is_whole());
-    assert_eq!(scores_of(Session::open(&path).unwrap().prepared().unwrap()), before);
+    assert_eq!(scores_of(&Session::open(&path).unwrap().classifier().unwrap()), before);
 }
 
 fn contains(path: &std::path::Path, numbers: &[f32]) -> bool {
@@ -330,12 +328,14 @@ fn what_is_forgotten_or_taken_back_is_not_in_the_files_any_more() {
     model.keep(0);
     let tasks = tasks(3);
     tasks.iter().for_each(|task| learn(&mut model, task));
-    let sum =
-        |model: &mut Session, class: usize| explicit(model.model().unwrap()).statistics().label_sum(class).to_vec();
+    let sum = |model: &mut Session, class: usize| match model.model().unwrap() {
+        Model::Explicit(model) => model.statistics().label_sum(class).to_vec(),
+        Model::Kernel(_) => Vec::new(),
+    };
     let forgotten = sum(&mut model, 0);
     assert!(stands_in(&path, &forgotten));
     let label = model.manifest().classes[0].label.clone();
-    model.model().unwrap().forget(&label).unwrap();
+    assert!(model.forget(&label).is_ok());
     model.commit().unwrap();
     assert!(!stands_in(&path, &forgotten));
     // The old sums of a class would tell, beside the new ones, what was taken back.
@@ -343,7 +343,7 @@ fn what_is_forgotten_or_taken_back_is_not_in_the_files_any_more() {
     let class = model.manifest().classes.iter().position(|class| class.label == y[0]).unwrap();
     let before = sum(&mut model, class);
     assert!(stands_in(&path, &before));
-    model.model().unwrap().unlearn(Features::new(&x[..4 * DIM], DIM).unwrap(), &y[..4]).unwrap();
+    assert!(model.unlearn(Features::new(&x[..4 * DIM], DIM).unwrap(), &y[..4], false).is_ok());
     model.commit().unwrap();
     assert!(!stands_in(&path, &before));
     drop(model);
@@ -364,7 +364,7 @@ fn a_manifest_that_lies_is_refused_or_harmless() {
     let path = folder.path().join("m.lrp");
     let mut model = Session::create(&path, &small()).unwrap();
     tasks(2).iter().for_each(|task| learn(&mut model, task));
-    model.model().unwrap().prepare().unwrap();
+    model.prepared().unwrap();
     model.commit().unwrap();
     drop(model);
     let bytes = fs::read(path.join("MANIFEST")).unwrap();
@@ -420,7 +420,8 @@ fn a_manifest_that_lies_is_refused_or_harmless() {
         }
         fs::write(path.join("MANIFEST"), signed(&changed)).unwrap();
         if let Ok(mut model) = Session::open(&path) {
-            let _ = model.model_unchecked().map(|learner| drop(learner.prepare()));
+            let _ = model.model_unchecked().map(drop);
+            let _ = model.classifier();
         }
     }
 }
@@ -437,12 +438,12 @@ fn write_the_corpus() {
         fs::write(fuzz.join(target).join(name), bytes).unwrap();
     };
     // The target adds the first line.
-    let put_manifest = |model: &Session, name: &str| {
-        let bytes = fs::read(model.folder().join("MANIFEST")).unwrap();
+    let put_manifest = |path: &std::path::Path, name: &str| {
+        let bytes = fs::read(path.join("MANIFEST")).unwrap();
         put("manifest", name, &bytes[bytes.iter().position(|b| *b == b'\n').unwrap() + 1..]);
     };
     for (t, task) in tasks(2).iter().enumerate() {
-        put_manifest(&model, &format!("task-{t}"));
+        put_manifest(&path, &format!("task-{t}"));
         learn(&mut model, task);
     }
     let class = model.manifest().classes[0].label.clone();
@@ -452,18 +453,16 @@ fn write_the_corpus() {
     model.calibrate(0.1, &Fingerprint::of(Features::new(x, DIM).unwrap(), y));
     model.prepared().unwrap();
     model.commit().unwrap();
-    put_manifest(&model, "edited");
+    put_manifest(&path, "edited");
     assert_eq!(model.rollback(None).unwrap(), Rolled::Back(2));
-    put_manifest(&model, "restored");
+    put_manifest(&path, "restored");
     let config = Config { max_rank: 4, chunk: 4, ..tiny().config };
     let mut infinite = Session::create(&capped, &infinite(config)).unwrap();
     learn(&mut infinite, &tasks(1)[0]);
-    put_manifest(&infinite, "infinite");
+    put_manifest(&capped, "infinite");
     let inference = loranpac_store::Inference {
         lift: tiny().lift,
-        labels: model.manifest().classes.iter().map(|class| class.label.clone()).collect(),
-        weights: explicit(model.model().unwrap()).weights().unwrap().to_owned(),
-        temperature: Some(0.1),
+        classifier: model.classifier().unwrap().with_temperature(Some(0.1)),
     };
     for (name, precision) in [("single", loranpac_store::Precision::F32), ("half", loranpac_store::Precision::F16)] {
         let file = folder.path().join("x.safetensors");

@@ -9,8 +9,8 @@ use std::time::Instant;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
 use loranpac::filter::Spectrum;
-use loranpac::lift::{Activation, FeatureMap, Projection, Random};
 use loranpac::internals::{Basis, ExplicitModel, Gram, Statistics};
+use loranpac::lift::{Activation, FeatureMap, Projection, Random};
 use loranpac::{Config, Features, Filter, Label, Learner, Ridge};
 
 fn main() {

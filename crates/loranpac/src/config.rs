@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::classifier::CHUNK;
 use crate::error::Error;
 use crate::features::Features;
 use crate::filter::{Filter, Ridge};
-use crate::classifier::CHUNK;
 use crate::statistics::DEFAULT_DROP;
 use crate::width::Width;
 
@@ -79,8 +79,7 @@ impl Config {
         let config = self.validate()?;
         let infinite = width.is_infinite();
         if config.schedule == Schedule::Paper && infinite {
-            let reason =
-                "the paper schedule cuts computed features; at infinite width nothing is lost by waiting";
+            let reason = "the paper schedule cuts computed features; at infinite width nothing is lost by waiting";
             return Err(Error::setting("schedule", "paper", reason));
         }
         if config.half && !infinite {

@@ -32,6 +32,12 @@ impl From<i64> for Label {
     }
 }
 
+impl From<String> for Label {
+    fn from(text: String) -> Self {
+        Label::Text(text)
+    }
+}
+
 impl From<&str> for Label {
     fn from(text: &str) -> Self {
         Label::Text(text.to_owned())

@@ -72,3 +72,8 @@ pub mod internals {
     pub use crate::scalar::Scalar;
     pub use crate::statistics::{Cut, DEFAULT_DROP, Factor, Losses, State, Statistics, Step};
 }
+
+/// The examples of the page on the library compile and hold.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/api.md")]
+struct ApiPage;

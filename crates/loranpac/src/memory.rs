@@ -116,5 +116,4 @@ mod tests {
         }
         assert!(!may_fail());
     }
-
 }

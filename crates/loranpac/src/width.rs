@@ -93,11 +93,10 @@ mod tests {
 
     #[test]
     fn widths_are_numbers_or_infinite() {
-        assert_eq!(["10000", "1e4", "inf"].map(|text| text.parse::<Width>().unwrap()), [
-            Width::Finite(10_000),
-            Width::Finite(10_000),
-            Width::Infinite
-        ]);
+        assert_eq!(
+            ["10000", "1e4", "inf"].map(|text| text.parse::<Width>().unwrap()),
+            [Width::Finite(10_000), Width::Finite(10_000), Width::Infinite]
+        );
         for wrong in ["0", "-1", "1.5", "1e99", "nan", "", "wide"] {
             assert!(wrong.parse::<Width>().is_err(), "{wrong}");
         }

@@ -294,7 +294,8 @@ fn an_empty_task_is_refused() {
 fn predicting_before_learning_is_refused() {
     for_every_method(|method| {
         let x = [0.0; DIM];
-        let answer = build(method).classifier().and_then(|classifier| classifier.predict(Features::new(&x, DIM).unwrap()));
+        let answer =
+            build(method).classifier().and_then(|classifier| classifier.predict(Features::new(&x, DIM).unwrap()));
         assert_eq!(answer, Err(Error::NothingLearned), "{}", method.name);
     });
 }
@@ -353,7 +354,10 @@ fn estimates_of_memory_grow_with_the_stream_and_never_overflow() {
 }
 
 fn lifts(dim: usize, width: usize, keep: bool) -> Vec<Arc<dyn FeatureMap>> {
-    LIFTS.iter().map(|e| lift::build(e.name, LiftSpec { keep, seed: 5, ..LiftSpec::new(dim, width) }).unwrap()).collect()
+    LIFTS
+        .iter()
+        .map(|e| lift::build(e.name, LiftSpec { keep, seed: 5, ..LiftSpec::new(dim, width) }).unwrap())
+        .collect()
 }
 
 fn lifted(map: &dyn FeatureMap, x: &[f32], dim: usize) -> faer::Mat<f32> {

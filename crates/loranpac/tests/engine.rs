@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use faer::Mat;
 use loranpac::filter::solve;
-use loranpac::internals::{Statistics};
+use loranpac::internals::Statistics;
 use loranpac::{Filter, Ridge, Truncation};
 use proptest::prelude::*;
 

@@ -5,9 +5,9 @@ mod common;
 use common::{DIM, Task, learn, samples};
 use faer::prelude::Solve;
 use faer::{Mat, Side};
+use loranpac::internals::KernelModel;
 use loranpac::lift::{self, ArcCosine, LiftSpec};
 use loranpac::registry::{self, MethodOptions};
-use loranpac::internals::{KernelModel};
 use loranpac::{Config, Error, Features, Filter, Label, Learner, Ridge, Schedule, Truncation};
 
 const HARD: Filter = Filter::Hard { truncation: Truncation::Fraction(0.25), ridge: 0.0 };
@@ -346,7 +346,8 @@ fn a_capped_model_goes_on() {
         assert!(low - 1e-6 <= mse && mse <= high + 1e-6, "{low} {mse} {high}");
         // From its parts again, it is the same.
         let (space, config) = (ArcCosine::new(DIM), *merged.config());
-        merged = KernelModel::from_parts(space, config, merged.classes().clone(), merged.state().clone()).unwrap().unwrap();
+        merged =
+            KernelModel::from_parts(space, config, merged.classes().clone(), merged.state().clone()).unwrap().unwrap();
     }
     assert!(common::accuracy(&mut merged, &test) > 0.85);
     // Samples that are still there can be taken back or relabelled.
@@ -457,7 +458,9 @@ fn lengths_do_not_matter_to_who_wins() {
             let (mut plain, mut model) = (model(filter), model(filter));
             learn(&mut plain, &data);
             learn(&mut model, &(scaled(&data.0), data.1.clone()));
-            let winners = |m: &mut KernelModel, x: &[f32]| m.classifier().unwrap().predict(Features::new(x, DIM).unwrap()).unwrap();
+            let winners = |m: &mut KernelModel, x: &[f32]| {
+                m.classifier().unwrap().predict(Features::new(x, DIM).unwrap()).unwrap()
+            };
             assert_eq!(winners(&mut plain, &test.0), winners(&mut model, &scaled(&test.0)), "{scale}");
         }
     }
@@ -482,7 +485,8 @@ fn half_precision_rounds_and_refuses_what_it_cannot_hold() {
 fn what_does_not_go_together_is_refused() {
     let paper = KernelModel::new(ArcCosine::new(DIM), Config { schedule: Schedule::Paper, ..Config::default() });
     assert!(paper.err().unwrap().to_string().contains("schedule = paper"));
-    let message = registry::find("ranpac").unwrap().build(&MethodOptions::new(ArcCosine::new(DIM))).err().unwrap().to_string();
+    let message =
+        registry::find("ranpac").unwrap().build(&MethodOptions::new(ArcCosine::new(DIM))).err().unwrap().to_string();
     assert!(message.contains("finite width"), "{message}");
     let explicit = lift::build("relu-random", LiftSpec::new(DIM, 50)).unwrap();
     for (name, value) in [("ridge", "loo"), ("samples", "f16")] {

@@ -5,10 +5,10 @@ mod common;
 use std::sync::Arc;
 
 use common::{DIM, Random, accuracy, learn, samples};
+use loranpac::internals::ExplicitModel;
 use loranpac::lift::{self, FeatureMap, LiftSpec};
 use loranpac::registry::{self, MethodOptions};
-use loranpac::internals::{ExplicitModel};
-use loranpac::{Config, Features, Filter, Label, Learner, Ridge, Schedule, Truncation, Model};
+use loranpac::{Config, Features, Filter, Label, Learner, Model, Ridge, Schedule, Truncation};
 
 fn map(name: &str, width: usize) -> Arc<dyn FeatureMap> {
     lift::build(name, LiftSpec { seed: 3, ..LiftSpec::new(DIM, width) }).unwrap()
@@ -104,7 +104,12 @@ fn novelty_is_low_for_known_samples_and_high_for_foreign_ones() {
         };
         learn(&mut model, &(plane(1), vec![Label::from(0); 20]));
         let known = model.classifier().unwrap().novelty(Features::new(&plane(2), DIM).unwrap()).unwrap().unwrap();
-        let foreign = model.classifier().unwrap().novelty(Features::new(&[0., 0., 1., 0., 0., 0., 0., 0.], DIM).unwrap()).unwrap().unwrap();
+        let foreign = model
+            .classifier()
+            .unwrap()
+            .novelty(Features::new(&[0., 0., 1., 0., 0., 0., 0., 0.], DIM).unwrap())
+            .unwrap()
+            .unwrap();
         assert!(foreign[0] > 0.999, "{foreign:?}");
         assert!(
             known.iter().all(|n| *n < if matches!(config.filter, Filter::Soft(_)) { 0.7 } else { 1e-4 }),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use common::*;
 use faer::Mat;
 use loranpac::filter::solve;
-use loranpac::internals::{Basis, Delta, Buffer, Scalar, State, Statistics, Step};
+use loranpac::internals::{Basis, Buffer, Delta, Scalar, State, Statistics, Step};
 use loranpac::{Error, Filter, Ridge, Truncation};
 use proptest::prelude::*;
 

@@ -5,10 +5,10 @@ mod common;
 use std::sync::Arc;
 
 use common::{DIM, Random};
+use loranpac::internals::Losses;
 use loranpac::lift::{self, ArcCosine, FeatureMap, LiftSpec};
 use loranpac::registry::{self, MethodOptions};
-use loranpac::internals::Losses;
-use loranpac::{Config, Error, FeatureSpace, Features, Filter, Label, Learner, Model, Ridge, Width};
+use loranpac::{Config, Error, FeatureSpace, Features, Filter, Label, Model, Ridge, Width};
 
 fn map(name: &str, width: usize, seed: u64) -> Arc<dyn FeatureMap> {
     lift::build(name, LiftSpec { seed, ..LiftSpec::new(DIM, width) }).unwrap()

@@ -48,7 +48,7 @@ fn inspect(args: &Args) -> Result<()> {
     let wanted = manifest.samples > 0 && (args.spectrum || (rank <= QUICK && !args.json));
     let needed = if wanted { manifest.spectrum_bytes() } else { manifest.load_bytes() };
     ensure_memory(&args.model, &manifest, needed)?;
-    let spectrum = if wanted { Some(model.model()?.spectrum()?) } else { None };
+    let spectrum = if wanted { Some(model.spectrum()?) } else { None };
     let summary = match manifest.weights {
         Some(_) => Some(model.prepared()?.summary()),
         None => None,

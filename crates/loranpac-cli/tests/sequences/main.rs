@@ -17,7 +17,7 @@ mod reference;
 mod world;
 
 use data::Data;
-use loranpac::{Config, Filter, Ridge, Schedule, Truncation};
+use loranpac::{Config, Filter, Ridge, Schedule, Truncation, Width};
 use loranpac_store::{LiftRecord, Settings};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -93,6 +93,9 @@ fn steps() -> impl Strategy<Value = Vec<(Step, Option<usize>)>> {
     prop::collection::vec((step(), killed), 1..14)
 }
 
+/// Stands for the limit of random ReLU features among the lifts.
+const LIMIT: &str = "infinite";
+
 fn settings() -> impl Strategy<Value = Settings> {
     let lift = prop_oneof![
         4 => Just("relu-random"),
@@ -101,7 +104,7 @@ fn settings() -> impl Strategy<Value = Settings> {
         1 => Just("fourier"),
         1 => Just("identity"),
         1 => Just("relu"),
-        3 => Just("arc-cosine"),
+        3 => Just(LIMIT),
     ];
     let width = prop_oneof![2 => 1usize..=40, 2 => 41usize..=150, 1 => Just(64usize)];
     let filter = prop_oneof![
@@ -117,7 +120,7 @@ fn settings() -> impl Strategy<Value = Settings> {
     let chunk = prop_oneof![2 => Just(256usize), 1 => 1usize..20];
     (lift, 1usize..=9, width, filter, (capped, chunk, any::<bool>(), any::<bool>()), 0usize..=2).prop_map(
         |(lift, dim, width, filter, (cap, chunk, paper, half), keep)| {
-            let infinite = lift == "arc-cosine";
+            let infinite = lift == LIMIT;
             let hard = matches!(filter, Filter::Hard { .. });
             let config = Config {
                 filter: match filter {
@@ -131,7 +134,10 @@ fn settings() -> impl Strategy<Value = Settings> {
                 ..Config::default()
             };
             let width = if lift == "rvfl" { width + dim } else { width };
-            let lift = LiftRecord::new(lift, dim, width, 3, 0.1).unwrap();
+            let lift = match infinite {
+                true => LiftRecord::infinite(dim),
+                false => LiftRecord::new(lift, dim, Width::Finite(width), 3, 0.1).unwrap(),
+            };
             Settings { lift, config, keep, encoder: None }
         },
     )

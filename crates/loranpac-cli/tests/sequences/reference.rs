@@ -2,8 +2,8 @@
 
 use faer::{Mat, Side};
 use loranpac::filter::Facts;
-use loranpac::lift::{self, FeatureMap};
-use loranpac::{Features, Filter, Label};
+use loranpac::lift;
+use loranpac::{FeatureSpace, Features, Filter, Label};
 
 /// A sample that the model has learned; its label is None once its class was forgotten.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,13 +29,13 @@ pub struct Expected {
 }
 
 /// Kernel between two lists of samples: of lifted features, or its limit.
-fn kernel(map: &dyn FeatureMap, a: &[&[f32]], b: &[&[f32]]) -> Mat<f64> {
-    if map.is_infinite() {
+fn kernel(space: &FeatureSpace, a: &[&[f32]], b: &[&[f32]]) -> Mat<f64> {
+    let Some(map) = space.map() else {
         return Mat::from_fn(a.len(), b.len(), |i, j| arc_cosine(a[i], b[j]));
-    }
+    };
     let lifted = |rows: &[&[f32]]| {
         let flat: Vec<f32> = rows.iter().flat_map(|row| row.iter().copied()).collect();
-        let h = lift::lifted(map, Features::new(&flat, map.dim()).unwrap());
+        let h = lift::lifted(&**map, Features::new(&flat, map.dim()).unwrap());
         Mat::from_fn(map.width(), rows.len(), |i, j| f64::from(h[j * map.width() + i]))
     };
     lifted(a).transpose() * lifted(b)
@@ -61,14 +61,14 @@ fn arc_cosine(x: &[f32], z: &[f32]) -> f64 {
 }
 
 /// Squared length of a lifted sample.
-pub fn energy(map: &dyn FeatureMap, x: &[f32]) -> f64 {
-    kernel(map, &[x], &[x])[(0, 0)]
+pub fn energy(space: &FeatureSpace, x: &[f32]) -> f64 {
+    kernel(space, &[x], &[x])[(0, 0)]
 }
 
 /// The scores of `queries`, for the ridge or the number of directions that the model reports. Samples of an energy of
 /// `taken_back` were removed from explicit features; what is smaller than their rounding may be lost with them.
 pub fn solve(
-    map: &dyn FeatureMap,
+    space: &FeatureSpace,
     samples: &[Sample],
     labels: &[Label],
     filter: Filter,
@@ -77,8 +77,8 @@ pub fn solve(
     taken_back: f64,
 ) -> Expected {
     let rows: Vec<&[f32]> = samples.iter().map(|sample| sample.x.as_slice()).collect();
-    let k = kernel(map, &rows, &rows);
-    let with = kernel(map, &rows, queries);
+    let k = kernel(space, &rows, &rows);
+    let with = kernel(space, &rows, queries);
     let y = Mat::from_fn(labels.len(), samples.len(), |c, i| {
         f64::from(u8::from(samples[i].label.as_ref() == Some(&labels[c])))
     });
@@ -109,7 +109,7 @@ pub fn solve(
         turned.col_mut(n - 1 - j).iter_mut().for_each(|v| *v *= weight);
     }
     let scores = turned * (eigen.U().transpose() * with);
-    let removed = if map.is_infinite() { 0.0 } else { TAKEN_BACK * taken_back / largest };
+    let removed = if space.width().is_infinite() { 0.0 } else { TAKEN_BACK * taken_back / largest };
     let tolerance = 1e-5 + (SINGLE + removed) * lost;
     Expected { scores, tolerance: (tolerance < HOPELESS).then_some(tolerance) }
 }

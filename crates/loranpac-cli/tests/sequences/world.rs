@@ -5,12 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use loranpac::lift::FeatureMap;
-use loranpac::{Features, Label, Schedule};
+use loranpac::{FeatureSpace, Features, Label, Schedule};
 use loranpac_store::disk::Disk;
-use loranpac_store::{
-    Edited, Error, Fingerprint, Inference, Manifest, Merged, Session, Part, Precision, Rolled, Settings,
-};
+use loranpac_store::{Edited, Error, Fingerprint, Inference, Manifest, Merged, Precision, Rolled, Session, Settings};
 use loranpac_store::{merge, merged_before};
 use tempfile::TempDir;
 
@@ -88,7 +85,7 @@ pub struct World {
     folder: TempDir,
     path: PathBuf,
     settings: Settings,
-    map: std::sync::Arc<dyn FeatureMap>,
+    map: FeatureSpace,
     now: Memory,
     /// What each version held.
     versions: BTreeMap<u64, Memory>,
@@ -117,7 +114,7 @@ impl World {
     }
 
     fn is_infinite(&self) -> bool {
-        self.settings.lift.is_infinite()
+        self.settings.lift.width.is_infinite()
     }
 
     fn version(&self) -> u64 {
@@ -271,13 +268,10 @@ impl World {
             if merged_before(target, &manifests, true)?.is_some() {
                 return Ok(Edited::Already { version: 1 });
             }
-            let mut parts = Vec::new();
-            for (model, manifest) in models.iter_mut().zip(&manifests) {
-                parts.push(Part { name: "part".to_owned(), learner: model.learner()?, manifest });
-            }
-            let Merged { mut learner, mut manifest, .. } = merge(parts, true)?;
-            learner.prepare()?;
-            Session::store_on(disk, target, &mut manifest, &mut *learner, false)?;
+            let parts = models.iter_mut().map(|model| ("part".to_owned(), model)).collect();
+            let Merged { mut session, .. } = merge(parts, true)?;
+            session.prepared()?;
+            session.save_on(disk, target, false)?;
             return Ok(DONE);
         }
         if let Change::Rollback(version) = change {
@@ -291,17 +285,17 @@ impl World {
         let edited = match change {
             Change::Learn(x, y) => {
                 let learned = Fingerprint::of(features(x)?, y);
-                if let Some(task) = model.knows(&learned.digest) {
+                if let Some(task) = model.task(&learned.digest) {
                     return Ok(Edited::Already { version: task.version });
                 }
                 model.learn(features(x)?, y)?;
                 model.note("task", &learned);
                 DONE
             }
-            Change::Forget(label) => model.edit()?.forget(label)?,
-            Change::Rename(from, to) => model.edit()?.rename(from, to)?,
-            Change::Relabel(x, from, to) => model.edit()?.relabel(features(x)?, from, to, false)?,
-            Change::Unlearn(x, y) => model.edit()?.unlearn(features(x)?, y, false)?,
+            Change::Forget(label) => model.forget(label)?,
+            Change::Rename(from, to) => model.rename(from, to)?,
+            Change::Relabel(x, from, to) => model.relabel(features(x)?, from, to, false)?,
+            Change::Unlearn(x, y) => model.unlearn(features(x)?, y, false)?,
             Change::Calibrate(x, y) => {
                 let held_out = Fingerprint::of(features(x)?, y);
                 if let Some(version) = model.manifest().calibrated_on(&held_out) {
@@ -374,7 +368,7 @@ impl World {
                 memory.samples.extend(moved);
             }
             Change::Unlearn(x, y) => {
-                let energies = rows(x).into_iter().map(|row| energy(&*self.map, &row));
+                let energies = rows(x).into_iter().map(|row| energy(&self.map, &row));
                 memory.taken_back += energies.fold(0.0, f64::max);
                 for (x, label) in rows(x).iter().zip(y) {
                     match place(&memory.samples, x, label) {
@@ -431,17 +425,17 @@ impl World {
             assert_eq!(own, class.count, "{:?}", class.label);
         }
         // The engine takes samples for zero that are shorter than this; their scores are of no use to anybody.
-        let negligible = |sample: &Sample| (f64::MIN_POSITIVE..1e-60).contains(&energy(&*self.map, &sample.x));
+        let negligible = |sample: &Sample| (f64::MIN_POSITIVE..1e-60).contains(&energy(&self.map, &sample.x));
         if self.now.samples.iter().any(negligible) {
             return;
         }
         let queries: Vec<&[f32]> = self.now.samples.iter().map(|sample| sample.x.as_slice()).collect();
         let flat: Vec<f32> = queries.iter().flat_map(|row| row.iter().copied()).collect();
-        let found = model.prepared().unwrap().scores(Features::new(&flat, self.dim()).unwrap()).unwrap();
+        let found = model.classifier().unwrap().scores(Features::new(&flat, self.dim()).unwrap()).unwrap();
         assert!(found.rows().flatten().all(|score| score.is_finite()), "a score is not finite");
-        let facts = model.prepared().unwrap().facts().unwrap();
+        let facts = *model.classifier().unwrap().facts().unwrap();
         let filter = self.settings.config.filter;
-        let expected = solve(&*self.map, &self.now.samples, &labels, filter, &facts, &queries, self.now.taken_back);
+        let expected = solve(&self.map, &self.now.samples, &labels, filter, &facts, &queries, self.now.taken_back);
         let Some(tolerance) = expected.tolerance else { return };
         let uncut = certificate.cuts == 0 && certificate.capped == 0 && self.settings.config.schedule == Schedule::Late;
         if uncut {
@@ -494,13 +488,16 @@ impl World {
         if self.is_infinite() || model.manifest().samples == 0 {
             return;
         }
-        let (manifest, learner) = (model.manifest().clone(), model.prepared().unwrap());
-        let weights = learner.form().explicit().unwrap().weights().unwrap().to_owned();
-        let labels = manifest.classes.iter().map(|class| class.label.clone()).collect();
-        let inference = Inference { lift: manifest.lift, labels, weights, temperature: None };
+        let lift = model.manifest().lift.clone();
+        let inference = Inference { lift, classifier: model.classifier().unwrap() };
         let place = self.folder.path().join("exported.safetensors");
         inference.save(&place, Precision::F32).unwrap();
-        assert_eq!(Inference::load(&place).unwrap(), inference);
+        let read = Inference::load(&place).unwrap();
+        assert_eq!(read.lift, inference.lift);
+        assert_eq!(read.classifier.labels(), inference.classifier.labels());
+        let weights = [read, inference]
+            .map(|of| of.classifier.weights().unwrap().columns().map(<[f32]>::to_vec).collect::<Vec<_>>());
+        assert_eq!(weights[0], weights[1]);
     }
 
     /// The program itself finds the model whole.

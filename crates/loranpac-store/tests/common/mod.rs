@@ -6,7 +6,7 @@ mod random;
 
 use std::path::Path;
 
-use loranpac::{Config, Editable, Features, Filter, Form, Label, Learner, LoRanPac, Ridge, Schedule, Truncation};
+use loranpac::{Classifier, Config, Features, Filter, Label, Model, Ridge, Schedule, Truncation, Width};
 use loranpac_store::{Fingerprint, LiftRecord, Session, Settings};
 
 #[allow(unused_imports)] // Not every test file uses everything.
@@ -40,7 +40,8 @@ pub fn tasks(count: usize) -> Vec<Task> {
 }
 
 fn settings(width: usize, config: Config) -> Settings {
-    let lift = LiftRecord { name: "relu-random".to_owned(), dim: DIM, width, seed: 3, gamma: 0.1 };
+    let lift =
+        LiftRecord { name: "relu-random".to_owned(), dim: DIM, width: Width::Finite(width), seed: 3, gamma: 0.1 };
     Settings { lift, config, keep: 1, encoder: None }
 }
 
@@ -83,43 +84,35 @@ pub fn learn(model: &mut Session, (x, y): &Task) {
     model.commit().unwrap();
 }
 
-pub fn scores_of(learner: &mut dyn Learner) -> Vec<f32> {
+pub fn scores_of(classifier: &Classifier) -> Vec<f32> {
     let x: Vec<f32> = tasks(5).into_iter().flat_map(|(x, _)| x).collect();
-    let scores = learner.scores(Features::new(&x, DIM).unwrap()).unwrap();
+    let scores = classifier.scores(Features::new(&x, DIM).unwrap()).unwrap();
     scores.rows().flatten().copied().collect()
 }
 
 pub fn scores(path: &Path) -> Vec<f32> {
-    scores_of(Session::open(path).unwrap().model().unwrap())
+    scores_of(&Session::open(path).unwrap().classifier().unwrap())
 }
 
-/// The learner on features that are written down.
-pub fn explicit(learner: &mut dyn Editable) -> &mut LoRanPac {
-    learner.form().explicit().unwrap()
-}
-
-/// Q, or the samples that are kept.
-pub fn basis(learner: &mut dyn Editable) -> Vec<f32> {
-    match learner.form() {
-        Form::Explicit(learner) => learner.statistics().basis().columns(0).flatten().copied().collect(),
-        Form::Infinite(learner) => learner.kept().samples.clone(),
+/// Q, or the kept samples.
+pub fn basis(model: &Model) -> Vec<f32> {
+    match model {
+        Model::Explicit(model) => model.statistics().basis().columns(0).flatten().copied().collect(),
+        Model::Kernel(model) => model.state().samples.clone(),
     }
 }
 
-/// S, or what samples have left that are gone.
-pub fn gram(learner: &mut dyn Editable) -> Vec<f64> {
-    match learner.form() {
-        Form::Explicit(learner) => learner.statistics_mut().gram().to_packed(),
-        Form::Infinite(learner) => {
-            let gone = learner.kept().gone.iter();
-            gone.flat_map(|gone| {
-                gone.mass
-                    .col_iter()
-                    .flat_map(|column| column.iter())
-                    .chain(gone.sums.col_iter().flat_map(|column| column.iter()))
+/// The spectrum of S, or the contribution of evicted samples.
+pub fn gram(session: &mut Session) -> Vec<f64> {
+    if let Model::Kernel(model) = session.model().unwrap() {
+        let evicted = model.state().evicted.iter();
+        return evicted
+            .flat_map(|evicted| {
+                let mass = evicted.mass.col_iter().flat_map(|column| column.iter());
+                mass.chain(evicted.sums.col_iter().flat_map(|column| column.iter()))
             })
             .copied()
-            .collect()
-        }
+            .collect();
     }
+    session.spectrum().unwrap()
 }

@@ -9,8 +9,7 @@ pub mod python;
 
 use std::path::Path;
 
-use faer::Mat;
-use loranpac::{Config, Features, Label, Learner, LoRanPac, Scores};
+use loranpac::{Classifier, Config, Error, Features, Label, Model, Scores, Width};
 use loranpac_store::{Inference, LiftRecord};
 
 use random::Random;
@@ -19,32 +18,36 @@ use random::Random;
 pub fn model(lift: &str, dim: usize, width: usize) -> Inference {
     let width = if matches!(lift, "identity" | "relu") { dim } else { width };
     let mut random = Random(7);
-    Inference {
-        lift: LiftRecord { name: lift.to_owned(), dim, width, seed: 3, gamma: 0.7 },
-        labels: vec![
-            Label::from(5),
-            Label::from("a \"bird\""),
-            Label::from(-1),
-            Label::from("5"),
-            Label::from("Eule ä"),
-        ],
-        weights: Mat::from_fn(width, 5, |_, _| 1e-5 * random.symmetric()),
-        temperature: Some(0.1),
-    }
+    let lift = LiftRecord { name: lift.to_owned(), dim, width: Width::Finite(width), seed: 3, gamma: 0.7 };
+    with_weights(lift, &labels(), |_, _| 1e-5 * random.symmetric())
+}
+
+pub fn labels() -> [Label; 5] {
+    [Label::from(5), Label::from("a \"bird\""), Label::from(-1), Label::from("5"), Label::from("Eule ä")]
+}
+
+/// A model with these weights, by label and feature.
+pub fn with_weights(lift: LiftRecord, labels: &[Label], mut weight: impl FnMut(usize, usize) -> f32) -> Inference {
+    let space = lift.build(true).unwrap();
+    let classifier = Classifier::linear(space, labels, |class, column| -> Result<(), Error> {
+        column.iter_mut().enumerate().for_each(|(i, value)| *value = weight(class, i));
+        Ok(())
+    });
+    Inference { lift, classifier: classifier.unwrap().with_temperature(Some(0.1)) }
 }
 
 /// A model that has learned five clusters, and what prediction needs of it.
-pub fn learned(dim: usize, width: usize) -> (LoRanPac, Inference) {
-    let mut inference = model("relu-random", dim, width);
-    let mut learner = LoRanPac::new(inference.lift.build(true).unwrap(), Config::default()).unwrap();
+pub fn learned(dim: usize, width: usize) -> (Model, Inference) {
+    let Inference { lift, .. } = model("relu-random", dim, width);
+    let mut learner = Model::new(lift.build(true).unwrap(), Config::default()).unwrap();
     let mut random = Random(5);
-    for label in &inference.labels {
+    for label in &labels() {
         let centre: Vec<f32> = (0..dim).map(|_| random.symmetric()).collect();
         let x: Vec<f32> = (0..40 * dim).map(|at| centre[at % dim] + 0.5 * random.symmetric()).collect();
         learner.learn(Features::new(&x, dim).unwrap(), &vec![label.clone(); 40]).unwrap();
     }
-    inference.weights = learner.weights().unwrap().to_owned();
-    (learner, inference)
+    let classifier = learner.classifier().unwrap().with_temperature(Some(0.1));
+    (learner, Inference { lift, classifier })
 }
 
 /// Samples of different lengths, among them zero and `longest`.
@@ -56,8 +59,7 @@ pub fn samples(n: usize, dim: usize, longest: f32) -> Vec<f32> {
 
 /// The engine's scores.
 pub fn scores(model: &Inference, x: &[f32]) -> Scores {
-    let map = model.lift.build(true).unwrap();
-    model.scores(map.as_ref(), Features::new(x, model.lift.dim).unwrap()).unwrap()
+    model.classifier.scores(Features::new(x, model.lift.dim).unwrap()).unwrap()
 }
 
 /// Changes a file in 2,000 ways, one after the other, and reads each.

@@ -45,7 +45,13 @@ pub(super) fn padded(x: Features<'_>) -> (Vec<f32>, usize) {
 }
 
 /// `H' W + b`, a chunk of samples at a time.
-pub(super) fn linear_scores(map: &dyn FeatureMap, x: Features<'_>, weights: &Mat<f32>, bias: &[f32], values: &mut Vec<f32>) {
+pub(super) fn linear_scores(
+    map: &dyn FeatureMap,
+    x: Features<'_>,
+    weights: &Mat<f32>,
+    bias: &[f32],
+    values: &mut Vec<f32>,
+) {
     let classes = weights.ncols();
     let mut work = Vec::new();
     for part in x.chunks(CHUNK) {

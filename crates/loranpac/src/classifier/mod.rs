@@ -3,6 +3,7 @@
 mod kernel;
 mod linear;
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use faer::{Mat, MatRef};
@@ -236,6 +237,12 @@ impl Classifier {
             _ => return Ok(None),
         };
         novelty.outside(known, &energies).map(Some)
+    }
+}
+
+impl fmt::Debug for Classifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Classifier({}, {} labels)", self.space, self.labels.len())
     }
 }
 

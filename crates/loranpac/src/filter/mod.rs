@@ -138,5 +138,10 @@ pub fn solve<T: Scalar>(stats: &mut Statistics<T>, filter: Filter, max_rank: usi
 
 /// What limits the directions of a classifier on these statistics.
 pub(crate) fn limits<T: Scalar>(stats: &Statistics<T>, max_rank: usize) -> Limits {
-    Limits { width: stats.basis().width(), samples: stats.samples(), max_rank, keep_null: stats.keeps_null_directions() }
+    Limits {
+        width: stats.basis().width(),
+        samples: stats.samples(),
+        max_rank,
+        keep_null: stats.keeps_null_directions(),
+    }
 }

@@ -15,8 +15,8 @@ use faer::linalg::matmul::matmul;
 use faer::prelude::Reborrow;
 use faer::{Accum, Mat, MatRef};
 
-use super::lifted::{Lifted, add_by_class, grow_columns, indices};
 use super::family::UNSTABLE;
+use super::lifted::{Lifted, add_by_class, grow_columns, indices};
 use super::{Learner, StreamSizes, Summary, check_task};
 use crate::classifier::{CHUNK, Classifier, bytes_of};
 use crate::error::Error;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use faer::prelude::Reborrow;
 
-use super::lifted::{Lifted, indices};
 use super::ExplicitModel;
 use super::family::{CHUNK_SIZE, DROP, configure};
+use super::lifted::{Lifted, indices};
 use super::{Learner, StreamSizes, Summary, check_task, holdout};
 use crate::classifier::Classifier;
 use crate::config::Config;

@@ -11,7 +11,7 @@ mod state;
 use common::*;
 use faer::Mat;
 use loranpac::filter::solve;
-use loranpac::internals::{Statistics};
+use loranpac::internals::Statistics;
 use loranpac::{Assumptions, Bounds, Certificate, Filter, Gaussian, Truncation};
 use state::*;
 

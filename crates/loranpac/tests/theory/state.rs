@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use faer::{Mat, Side};
 use loranpac::filter::solve;
-use loranpac::internals::{Statistics};
+use loranpac::internals::Statistics;
 use loranpac::{Certificate, Filter, Truncation};
 
 use crate::common::*;

@@ -176,7 +176,8 @@ impl KernelModel {
         // What was lost changes the scores of all samples by a matrix of at most this length: `W (H - Phi (...))`, with
         // |W|^2 the largest eigenvalue of `X K X'`.
         let squared = &x * (kernel.to_matrix() * x.transpose());
-        let squared = squared.self_adjoint_eigenvalues(Triangle::Lower).map_err(|_| Error::Eigen { rank: x.nrows() })?;
+        let squared =
+            squared.self_adjoint_eigenvalues(Triangle::Lower).map_err(|_| Error::Eigen { rank: x.nrows() })?;
         let length = squared.last().copied().unwrap_or(0.0).max(0.0).sqrt();
         let change = evicted.error * length / (samples as f64).sqrt();
         let middle = facts.train_mse.sqrt();
@@ -196,9 +197,10 @@ impl KernelModel {
         let directions = match turned {
             Some((turn, gram)) => Some(Directions::kernel(Some(turn), Some(Arc::new(gram)), novelty)),
             // A classifier that was read from a file has no such coordinates.
-            None if evicted => self.whitened().ok().map(|(gram, _, turn)| {
-                Directions::kernel(Some(turn), Some(Arc::new(gram)), novelty)
-            }),
+            None if evicted => self
+                .whitened()
+                .ok()
+                .map(|(gram, _, turn)| Directions::kernel(Some(turn), Some(Arc::new(gram)), novelty)),
             None => Some(Directions::kernel(None, kernel, novelty)),
         };
         let scorer = Scorer::Kernel(KernelScorer { samples, weights, lost });

@@ -51,8 +51,7 @@ impl Evicted {
 
     fn fits(&self, samples: usize, classes: usize) -> bool {
         let m = self.mass.nrows();
-        let sizes =
-            m <= samples && self.mass.ncols() == m && self.sums.ncols() == m && self.sums.nrows() <= classes;
+        let sizes = m <= samples && self.mass.ncols() == m && self.sums.ncols() == m && self.sums.nrows() <= classes;
         sizes && self.mass.is_all_finite() && self.sums.is_all_finite() && self.error >= 0.0 && self.latest >= 0.0
     }
 }
