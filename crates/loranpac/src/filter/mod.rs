@@ -9,6 +9,7 @@
 //! `|W H - Y|^2 = |Y|^2 - sum over kept j of b_j (mu_j + 2 lambda) / (mu_j + lambda)^2`, and `|Y|^2 = M` unless a class was
 //! forgotten.
 
+mod geometric_mean;
 mod novelty;
 mod problem;
 

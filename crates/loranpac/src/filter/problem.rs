@@ -9,6 +9,7 @@
 
 use faer::Mat;
 
+use super::geometric_mean::geometric_mean;
 use super::{Facts, Filter, Ridge, Solution};
 use crate::error::Error;
 use crate::gram::Gram;
@@ -149,7 +150,7 @@ impl Problem<'_> {
         match self.side {
             // The basis has no null directions.
             Side::Primal { .. } => Ok((self.gram.log_det(floor)? / self.gram.rank() as f64).exp()),
-            Side::Dual { .. } => Ok(self.gram.geometric_mean()?.unwrap_or(floor)),
+            Side::Dual { .. } => Ok(geometric_mean(self.gram)?.unwrap_or(floor)),
         }
     }
 

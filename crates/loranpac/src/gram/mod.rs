@@ -5,18 +5,18 @@
 //! One square holds both S (upper triangle) and the scratch of every factorisation (lower triangle): a Cholesky
 //! factor or Householder vectors come and go without a second r x r matrix. Only this module calls an eigensolver.
 
+mod eigen;
+mod solve;
+
 use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{BlockStructure, matmul as matmul_triangular};
-use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
-use faer::linalg::triangular_solve::solve_upper_triangular_in_place;
-use faer::prelude::{ReborrowMut, Solve};
-use faer::{Accum, Mat, MatMut, MatRef, Side};
+use faer::prelude::ReborrowMut;
+use faer::{Accum, Mat, MatMut, MatRef};
 use rayon::prelude::*;
 
-use crate::error::Error;
-use crate::linalg::{cholesky_lower, cholesky_of_independent, mirror_upper, par};
-use crate::shifted::Shifted;
-use crate::tridiagonal;
+pub use eigen::Eigen;
+
+use crate::linalg::{mirror_upper, par};
 
 /// The storage grows by this many columns at a time.
 const STEP: usize = 256;
@@ -29,14 +29,6 @@ pub struct Gram {
     stride: usize,
     /// The diagonal of S; the one in `store` belongs to the scratch.
     diagonal: Vec<f64>,
-}
-
-/// `S = V diag(values) V'` with the values in descending order.
-pub struct Eigen {
-    /// Eigenvalues, largest first.
-    pub values: Vec<f64>,
-    /// Eigenvectors, one per column.
-    pub vectors: Mat<f64>,
 }
 
 impl Gram {
@@ -187,190 +179,6 @@ impl Gram {
         self.save_diagonal();
     }
 
-    /// Full eigendecomposition. Needs about five r x r matrices while it runs.
-    ///
-    /// Tried in turn: faer's divide and conquer on S scaled to 1, faer's SVD (for a semidefinite matrix the same
-    /// thing), and then a typed error.
-    pub fn eigen(&mut self) -> Result<Eigen, Error> {
-        let rank = self.rank();
-        if rank == 0 {
-            return Ok(Eigen { values: Vec::new(), vectors: Mat::zeros(0, 0) });
-        }
-        let scale = self.scale();
-        self.load_lower(1.0 / scale, 0.0);
-        let s = self.view();
-        let trusted = |values: &[f64], vectors: MatRef<'_, f64>| {
-            let trace: f64 = values.iter().sum();
-            (trace - self.trace() / scale).abs() < 1e-8 * rank as f64 && vectors.norm_max() <= 1.0 + 1e-8
-        };
-        if let Ok(evd) = s.self_adjoint_eigen(Side::Lower) {
-            let values: Vec<f64> = evd.S().column_vector().iter().rev().map(|v| v * scale).collect();
-            if trusted(&values.iter().map(|v| v / scale).collect::<Vec<_>>(), evd.U()) {
-                return Ok(Eigen { values, vectors: evd.U().reverse_cols().to_owned() });
-            }
-        }
-        if let Ok(svd) = self.to_matrix().svd() {
-            let values: Vec<f64> = svd.S().column_vector().iter().copied().collect();
-            let relative: Vec<f64> = values.iter().map(|v| v / scale).collect();
-            if trusted(&relative, svd.U()) {
-                return Ok(Eigen { values, vectors: svd.U().to_owned() });
-            }
-        }
-        Err(Error::Eigen { rank })
-    }
-
-    /// Eigenvalues in descending order.
-    pub fn eigenvalues(&mut self) -> Result<Vec<f64>, Error> {
-        let scale = self.scale();
-        self.load_lower(1.0 / scale, 0.0);
-        match tridiagonal::eigenvalues(self.view_mut()) {
-            Ok(values) => Ok(values.into_iter().map(|v| v * scale).collect()),
-            Err(_) => Ok(self.eigen()?.values),
-        }
-    }
-
-    /// `B <- B f(S)`; `f` sees the eigenvalues in descending order and the energy of B along each eigenvector, and
-    /// returns its value at each. Memory: O(r) per row of B.
-    pub fn apply_function(
-        &mut self,
-        b: &mut Mat<f64>,
-        f: impl FnOnce(&[f64], &[f64]) -> Vec<f64>,
-    ) -> Result<(), Error> {
-        let scale = self.scale();
-        self.load_lower(1.0 / scale, 0.0);
-        let mut f = Some(f);
-        let mut attempt = b.clone();
-        let done = tridiagonal::apply_function(self.view_mut(), attempt.as_mut(), |values, energies| {
-            let values: Vec<f64> = values.iter().map(|v| v * scale).collect();
-            f.take().map_or_else(|| vec![0.0; values.len()], |f| f(&values, energies))
-        });
-        if done.is_ok() {
-            *b = attempt;
-            return Ok(());
-        }
-        // The QL iteration gives up before it calls f, so f is still there for the next rung of the ladder.
-        let f = f.ok_or(Error::Eigen { rank: self.rank() })?;
-        let Eigen { values, vectors } = self.eigen()?;
-        let mut rotated = &*b * &vectors;
-        let energies: Vec<f64> = (0..values.len()).map(|j| rotated.col(j).squared_norm_l2()).collect();
-        for (j, weight) in f(&values, &energies).into_iter().enumerate() {
-            rotated.col_mut(j).iter_mut().for_each(|v| *v *= weight);
-        }
-        *b = rotated * vectors.transpose();
-        Ok(())
-    }
-
-    /// Prepares `left (S + shift I)^-1 right` for many shifts, by one reduction. `left` is v x r, `right` r x c.
-    pub(crate) fn shifted(&mut self, left: MatRef<'_, f64>, right: MatRef<'_, f64>) -> Shifted {
-        self.load_lower(1.0, 0.0);
-        Shifted::new(self.view_mut(), left, right)
-    }
-
-    /// `log det(S + floor I)` by a Cholesky factorisation.
-    pub fn log_det(&mut self, floor: f64) -> Result<f64, Error> {
-        self.factorise(floor)?;
-        let l = self.view();
-        Ok((0..self.rank()).map(|i| 2.0 * l[(i, i)].ln()).sum())
-    }
-
-    /// The diagonal of `(S + ridge I)^-1`, for the ridge that was last solved with, whose factor is still there.
-    pub(crate) fn inverse_diagonal(&mut self) -> Vec<f64> {
-        const BLOCK: usize = 128;
-        let (l, n) = (self.view(), self.rank());
-        let mut diagonal = Vec::with_capacity(n);
-        for first in (0..n).step_by(BLOCK) {
-            // Columns of L^-1: zero above their own rows.
-            let rest = n - first;
-            let mut columns = Mat::<f64>::identity(rest, BLOCK.min(rest));
-            let l = l.submatrix(first, first, rest, rest);
-            solve_lower_triangular_in_place(l, columns.as_mut(), par());
-            diagonal.extend(columns.col_iter().map(|column| column.squared_norm_l2()));
-        }
-        diagonal
-    }
-
-    /// The geometric mean of the eigenvalues that are more than rounding; None if there are none. Directions count as
-    /// rounding by what a row adds to the span of the others, relative to its own length.
-    pub(crate) fn geometric_mean(&mut self) -> Result<Option<f64>, Error> {
-        let n = self.rank();
-        let lengths: Vec<f64> = self.diagonal.iter().map(|v| v.max(0.0).sqrt()).collect();
-        self.load_correlations(&lengths);
-        let independent = cholesky_of_independent(self.view_mut(), n as f64 * f64::EPSILON, par());
-        let (rows, others): (Vec<usize>, Vec<usize>) = (0..n).partition(|i| independent[*i]);
-        if rows.is_empty() {
-            return Ok(None);
-        }
-        let l = self.view();
-        let mut sum: f64 = rows.iter().map(|&i| 2.0 * (l[(i, i)] * lengths[i]).ln()).sum();
-        if !others.is_empty() {
-            // With T the rows that are independent and C T the others, the product of the eigenvalues that are not zero is
-            // det(T'T + T'C'C T) = det(T)^2 det(I + C C').
-            // Columns of L that belong to the others are those of I: what is zero there stays zero.
-            let place = |j: usize, i: usize| if independent[j] && j < others[i] { l[(others[i], j)] } else { 0.0 };
-            let mut c = Mat::from_fn(n, others.len(), place);
-            solve_upper_triangular_in_place(l.transpose(), c.as_mut(), par());
-            let c =
-                Mat::from_fn(rows.len(), others.len(), |j, i| c[(rows[j], i)] * lengths[others[i]] / lengths[rows[j]]);
-            let mut square = if c.nrows() < c.ncols() { &c * c.transpose() } else { c.transpose() * &c };
-            (0..square.nrows()).for_each(|i| square[(i, i)] += 1.0);
-            if !cholesky_lower(square.as_mut(), par()) {
-                return Err(Error::NotPositiveDefinite { rank: n, ridge: 0.0 });
-            }
-            sum += (0..square.nrows()).map(|i| 2.0 * square[(i, i)].ln()).sum::<f64>();
-        }
-        Ok(Some((sum / rows.len() as f64).exp()))
-    }
-
-    /// Writes S, divided by the lengths of its rows, into the lower triangle. Rows of length 0 become 0.
-    fn load_correlations(&mut self, lengths: &[f64]) {
-        self.load_lower(1.0, 0.0);
-        let inverse: Vec<f64> = lengths.iter().map(|length| if *length > 0.0 { 1.0 / length } else { 0.0 }).collect();
-        let n = self.rank();
-        self.view_mut().par_col_iter_mut().enumerate().for_each(|(j, column)| {
-            let below = column.subrows_mut(j, n - j);
-            below.iter_mut().zip(&inverse[j..]).for_each(|(value, scale)| *value *= scale * inverse[j]);
-        });
-    }
-
-    /// `B <- B (S + ridge I)^-1` by a Cholesky factorisation.
-    pub fn solve(&mut self, b: &mut Mat<f64>, ridge: f64) -> Result<(), Error> {
-        self.factorise(ridge)?;
-        self.solve_factored(b);
-        Ok(())
-    }
-
-    /// A copy that holds the Cholesky factor of `S + ridge I`.
-    pub(crate) fn factored(&self, ridge: f64) -> Result<Gram, Error> {
-        let mut copy = self.clone();
-        copy.factorise(ridge)?;
-        Ok(copy)
-    }
-
-    /// `B <- B (S + ridge I)^-1` for the ridge of [`Gram::factored`].
-    pub(crate) fn solve_factored(&self, b: &mut Mat<f64>) {
-        let l = self.view();
-        solve_lower_triangular_in_place(l, b.as_mut().transpose_mut(), par());
-        solve_upper_triangular_in_place(l.transpose(), b.as_mut().transpose_mut(), par());
-    }
-
-    /// `B <- B (S + ridge I)^-1`, going on where S + ridge I is not definite to rounding: by Cholesky, or else by LU, which
-    /// takes three more squares. What comes out of a matrix that is singular to rounding is mostly noise, as from any
-    /// solver. Tells whether Cholesky did it.
-    pub fn solve_regardless(&mut self, b: &mut Mat<f64>, ridge: f64) -> Result<bool, Error> {
-        match self.solve(b, ridge) {
-            Err(Error::NotPositiveDefinite { .. }) => {}
-            outcome => return outcome.map(|()| true),
-        }
-        let mut a = self.to_matrix();
-        (0..self.rank()).for_each(|i| a[(i, i)] += ridge);
-        let solved = a.partial_piv_lu().solve(b.transpose()).transpose().to_owned();
-        if !solved.is_all_finite() {
-            return Err(Error::NotPositiveDefinite { rank: self.rank(), ridge });
-        }
-        *b = solved;
-        Ok(false)
-    }
-
     /// A fixed size instead of a growing one: S = 0 with `rank` directions.
     pub fn zeros(rank: usize) -> Self {
         let mut gram = Gram::default();
@@ -393,15 +201,6 @@ impl Gram {
     /// Ridges below this are lost in the rounding of S: `r eps max(S_ii)`.
     pub fn rounding_floor(&self) -> f64 {
         self.rank() as f64 * f64::EPSILON * self.scale()
-    }
-
-    fn factorise(&mut self, ridge: f64) -> Result<(), Error> {
-        self.load_lower(1.0, ridge);
-        if cholesky_lower(self.view_mut(), par()) {
-            Ok(())
-        } else {
-            Err(Error::NotPositiveDefinite { rank: self.rank(), ridge })
-        }
     }
 
     /// The largest diagonal entry: S divided by it has entries of at most 1.
@@ -464,6 +263,7 @@ fn add_product_upper(s: MatMut<'_, f64>, a: MatRef<'_, f64>, b: MatRef<'_, f64>,
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
 
     fn sample(n: usize, m: usize) -> Mat<f64> {
         Mat::from_fn(n, m, |i, j| (((i * 37 + j * 101) ^ (i * j + 13)) % 1009) as f64 / 504.5 - 1.0)

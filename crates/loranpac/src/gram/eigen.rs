@@ -1,0 +1,97 @@
+//! The spectrum of S, and functions of S.
+
+use faer::{Mat, MatRef, Side};
+
+use super::Gram;
+use crate::error::Error;
+use crate::shifted::Shifted;
+use crate::tridiagonal;
+
+/// `S = V diag(values) V'` with the values in descending order.
+pub struct Eigen {
+    /// Eigenvalues, largest first.
+    pub values: Vec<f64>,
+    /// Eigenvectors, one per column.
+    pub vectors: Mat<f64>,
+}
+
+impl Gram {
+    /// Full eigendecomposition. Needs about five r x r matrices while it runs.
+    ///
+    /// Tried in turn: faer's divide and conquer on S scaled to 1, faer's SVD (for a semidefinite matrix the same
+    /// thing), and then a typed error.
+    pub fn eigen(&mut self) -> Result<Eigen, Error> {
+        let rank = self.rank();
+        if rank == 0 {
+            return Ok(Eigen { values: Vec::new(), vectors: Mat::zeros(0, 0) });
+        }
+        let scale = self.scale();
+        self.load_lower(1.0 / scale, 0.0);
+        let s = self.view();
+        let trusted = |values: &[f64], vectors: MatRef<'_, f64>| {
+            let trace: f64 = values.iter().sum();
+            (trace - self.trace() / scale).abs() < 1e-8 * rank as f64 && vectors.norm_max() <= 1.0 + 1e-8
+        };
+        if let Ok(evd) = s.self_adjoint_eigen(Side::Lower) {
+            let values: Vec<f64> = evd.S().column_vector().iter().rev().map(|v| v * scale).collect();
+            if trusted(&values.iter().map(|v| v / scale).collect::<Vec<_>>(), evd.U()) {
+                return Ok(Eigen { values, vectors: evd.U().reverse_cols().to_owned() });
+            }
+        }
+        if let Ok(svd) = self.to_matrix().svd() {
+            let values: Vec<f64> = svd.S().column_vector().iter().copied().collect();
+            let relative: Vec<f64> = values.iter().map(|v| v / scale).collect();
+            if trusted(&relative, svd.U()) {
+                return Ok(Eigen { values, vectors: svd.U().to_owned() });
+            }
+        }
+        Err(Error::Eigen { rank })
+    }
+
+    /// Eigenvalues in descending order.
+    pub fn eigenvalues(&mut self) -> Result<Vec<f64>, Error> {
+        let scale = self.scale();
+        self.load_lower(1.0 / scale, 0.0);
+        match tridiagonal::eigenvalues(self.view_mut()) {
+            Ok(values) => Ok(values.into_iter().map(|v| v * scale).collect()),
+            Err(_) => Ok(self.eigen()?.values),
+        }
+    }
+
+    /// `B <- B f(S)`; `f` sees the eigenvalues in descending order and the energy of B along each eigenvector, and
+    /// returns its value at each. Memory: O(r) per row of B.
+    pub fn apply_function(
+        &mut self,
+        b: &mut Mat<f64>,
+        f: impl FnOnce(&[f64], &[f64]) -> Vec<f64>,
+    ) -> Result<(), Error> {
+        let scale = self.scale();
+        self.load_lower(1.0 / scale, 0.0);
+        let mut f = Some(f);
+        let mut attempt = b.clone();
+        let done = tridiagonal::apply_function(self.view_mut(), attempt.as_mut(), |values, energies| {
+            let values: Vec<f64> = values.iter().map(|v| v * scale).collect();
+            f.take().map_or_else(|| vec![0.0; values.len()], |f| f(&values, energies))
+        });
+        if done.is_ok() {
+            *b = attempt;
+            return Ok(());
+        }
+        // The QL iteration gives up before it calls f, so f is still there for the next rung of the ladder.
+        let f = f.ok_or(Error::Eigen { rank: self.rank() })?;
+        let Eigen { values, vectors } = self.eigen()?;
+        let mut rotated = &*b * &vectors;
+        let energies: Vec<f64> = (0..values.len()).map(|j| rotated.col(j).squared_norm_l2()).collect();
+        for (j, weight) in f(&values, &energies).into_iter().enumerate() {
+            rotated.col_mut(j).iter_mut().for_each(|v| *v *= weight);
+        }
+        *b = rotated * vectors.transpose();
+        Ok(())
+    }
+
+    /// Prepares `left (S + shift I)^-1 right` for many shifts, by one reduction. `left` is v x r, `right` r x c.
+    pub(crate) fn shifted(&mut self, left: MatRef<'_, f64>, right: MatRef<'_, f64>) -> Shifted {
+        self.load_lower(1.0, 0.0);
+        Shifted::new(self.view_mut(), left, right)
+    }
+}
