@@ -3,7 +3,9 @@
 //! [`Reader`] reads samples in batches, whatever the size of the file; [`Dataset`] holds training and test samples of an
 //! experiment.
 
+pub mod atomic;
 pub mod dataset;
+pub mod disk;
 pub mod embedded;
 pub mod error;
 pub mod formats;
@@ -12,6 +14,7 @@ mod rows;
 pub mod system;
 pub mod text;
 
+pub use atomic::AtomicFile;
 pub use dataset::Dataset;
 pub use error::Error;
 pub use reader::Reader;

@@ -18,10 +18,10 @@ use safetensors::tensor::Metadata;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::beside::AtomicFile;
 use crate::disk::{Disk, RealDisk, open_through_links};
 use crate::error::Error;
 use crate::lift::{LiftRecord, hex};
+use crate::output;
 use crate::precision::{Encoding, LARGEST_EXPONENT, Precision};
 
 /// What the file says it is.
@@ -74,13 +74,13 @@ impl Inference {
             hash.update(&bytes);
         }
         let header = self.header(encoding, hex(&hash.finalize())).map_err(|e| Error::write(path)(e.into()))?;
-        let mut file = AtomicFile::create_on(disk, path)?;
+        let mut file = output::create_on(disk, path)?;
         file.write_all(&header).map_err(Error::write(path))?;
         for j in columns {
             encoding.encode(self.weights.col_as_slice(j), &mut bytes);
             file.write_all(&bytes).map_err(Error::write(path))?;
         }
-        file.replace()
+        file.replace().map_err(Error::write(path))
     }
 
     /// Reads a model back and checks all of it. The sizes in the header are compared with the file's length before
