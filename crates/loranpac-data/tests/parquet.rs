@@ -114,7 +114,7 @@ fn a_footer_that_claims_too_much_is_refused_without_the_memory() {
     let mut deep = vec![0x15, 2, 0x19, 0xfc, 0xe8, 7];
     (0..1000).for_each(|_| deep.extend([0x35, 0, 0x18, 1, b'm', 0x15, 2, 0]));
     deep.push(0);
-    check_bad(&footer(&deep), &Options::default(), &["footer", "too deep"]);
+    check_bad(&footer(&deep), &Options::default(), &["footer", "too deeply"]);
     check_bad(&footer(&[0x19, 0xfc, 0xff, 0xff, 0xff, 0x7f]), &Options::default(), &["footer", "truncated"]);
 }
 
@@ -136,7 +136,7 @@ fn a_compression_that_would_need_c_is_refused_with_what_to_do() {
             let mut bytes = plain.clone();
             bytes[at + 1] = 12;
             if let Err(e) = read(&bytes, &Options::default())
-                && e.to_string().contains("zstd, which is not read here; write it with snappy, gzip, lz4 or none")
+                && e.to_string().contains("zstd, which is not supported; write it with snappy, gzip, lz4 or none")
             {
                 changed += 1;
             }

@@ -1,15 +1,15 @@
-//! Elements of an array as they lie in a file, and how they become ours.
+//! The types of elements in array files, and their conversion.
 
 use half::{bf16, f16};
 
 use loranpac::memory;
 
-use super::Elements;
+use super::array::Elements;
 use crate::error::ArrayProblem;
 
-/// What an element is, with its size.
+/// The type of an element, with its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Float(usize),
     /// bfloat16.
     Brain,
@@ -36,7 +36,7 @@ impl Kind {
         matches!(self, Kind::Unicode(_) | Kind::Bytes(_))
     }
 
-    /// What its elements are kept in.
+    /// An empty vector for its elements.
     pub fn empty(self) -> Elements {
         match self {
             Kind::Float(_) | Kind::Brain => Elements::Float(Vec::new()),
@@ -45,8 +45,7 @@ impl Kind {
         }
     }
 
-    /// Appends the numbers in `raw`, a whole number of them, as features. Strings are left out: who reads features has
-    /// refused them.
+    /// Appends the numbers in `raw` as features. Strings are skipped: the caller has refused them.
     pub fn features(self, raw: &[u8], big: bool, out: &mut Vec<f32>) {
         let items = raw.chunks_exact(self.bytes());
         match self {
@@ -60,7 +59,7 @@ impl Kind {
         }
     }
 
-    /// Appends the elements in `raw`, a whole number of them.
+    /// Appends the elements in `raw`.
     pub fn convert(self, raw: &[u8], big: bool, data: &mut Elements) -> Result<(), ArrayProblem> {
         let items = raw.chunks_exact(self.bytes());
         let room = match data {
@@ -101,7 +100,7 @@ impl Kind {
                     out.push(text.map_err(|_| ArrayProblem::Label { row: out.len(), reason })?.to_owned());
                 }
             }
-            _ => unreachable!("the container was made by Kind::empty"),
+            _ => unreachable!("the vector was made by Kind::empty"),
         }
         Ok(())
     }
