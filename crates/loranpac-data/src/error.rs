@@ -52,8 +52,7 @@ pub enum Error {
     },
     /// The format is unknown.
     #[error(
-        "{path}: unsupported feature file (format {format:?}); supported are {supported} and folders of .npy files; \
-         --format names the format of a file with another extension",
+        "{path}: unsupported feature file (format {format:?}); supported are {supported} and folders of .npy files{advice}",
         path = path.display()
     )]
     Unsupported {
@@ -63,6 +62,8 @@ pub enum Error {
         format: String,
         /// The formats that were compiled in.
         supported: String,
+        /// What to do, after a semicolon; may be empty.
+        advice: &'static str,
     },
     /// A file for an experiment has no training and test samples.
     #[error(
@@ -107,7 +108,7 @@ pub enum Error {
         format: &'static str,
     },
     /// Several columns or arrays have a usual name.
-    #[error("{path}: {found} could each be the {what}; name one with --label or --features", path = path.display())]
+    #[error("{path}: {found} could each be the {what}; keep one, or choose it with --features or --label", path = path.display())]
     Ambiguous {
         /// The file.
         path: PathBuf,

@@ -8,7 +8,7 @@ use loranpac::{Label, memory};
 use crate::dataset::{Dataset, Part};
 use crate::error::{ArrayProblem, Error};
 use crate::formats::{self, Container, DOMAINS, FEATURES, LABELS, Pair, missing, pick};
-use crate::reader::{check_finite, format_of, open_rows, open_shared, splits};
+use crate::reader::{check_finite, format_of, is_folder, open_rows, open_shared, splits};
 use crate::rows::{DOMAIN, LABEL, Options, Rows, SPLIT, Split};
 
 /// Rows of a table that are read at a time.
@@ -25,7 +25,7 @@ impl Dataset {
     /// a column `split` (`train`, `val` and `valid` count as training; `test`) and optionally a column `domain`.
     pub fn open(path: &Path) -> Result<Dataset, Error> {
         let options = Options::default();
-        let format = if path.is_dir() { None } else { Some(format_of(path, &options)?) };
+        let format = if is_folder(path)? { None } else { Some(format_of(path, &options, "")?) };
         let halves = match formats::open_container(path, format, open_shared)? {
             Some(mut container) => {
                 let names = container.names();
@@ -98,12 +98,13 @@ fn whole(
     labels: Option<(String, formats::Stream)>,
 ) -> Result<(usize, Vec<f32>, Vec<Label>), Error> {
     let refuse = |problem| Error::Array { path: path.to_owned(), array: name.to_owned(), problem };
-    let mut pair = Pair::new(path, (name.to_owned(), container.array(name)?), labels)?;
-    let dim = pair.dim();
-    if pair.len() == Some(0) {
+    let x = container.array(name)?;
+    if x.shape.first() == Some(&0) {
         let expected = "at least one sample".to_owned();
-        return Err(refuse(ArrayProblem::Shape { found: vec![0, dim], expected }));
+        return Err(refuse(ArrayProblem::Shape { found: x.shape, expected }));
     }
+    let mut pair = Pair::new(path, (name.to_owned(), x), labels)?;
+    let dim = pair.dim();
     let mut piece = pair.read(usize::MAX)?;
     check_finite(path, &piece.x, dim, 0).map_err(|error| match error {
         Error::Feature { source, .. } => refuse(ArrayProblem::Feature(Box::new(source))),

@@ -10,6 +10,9 @@ use crate::error::Error;
 use crate::formats::{self, Shared, Source};
 use crate::rows::{Batch, Format, LABEL, Options, Piece, Rows, SPLIT, Split};
 
+/// What to do about a file without a known extension.
+const ADVICE: &str = "; name the format of another file with --format";
+
 /// Reads samples in batches.
 pub struct Reader {
     path: PathBuf,
@@ -27,7 +30,7 @@ impl Reader {
     pub fn open(path: &Path, options: &Options) -> Result<Reader, Error> {
         if path.as_os_str() == "-" {
             let path = Path::new("standard input");
-            return Reader::from_stream(path, std::io::stdin(), format_of(path, options)?, options);
+            return Reader::from_stream(path, std::io::stdin(), format_of(path, options, ADVICE)?, options);
         }
         Ok(Reader::new(path, open_rows(path, options)?, options))
     }
@@ -102,13 +105,11 @@ impl Reader {
             let Piece { mut x, tags: [mut labels, ..] } = piece;
             self.row += x.len() / dim;
             if let Some(splits) = splits {
-                let mut rows = splits.iter().map(|&split| split == self.split);
-                labels.retain(|_| rows.next().unwrap_or(false));
-                let mut at = 0;
-                x.retain(|_| {
-                    at += 1;
-                    splits[(at - 1) / dim] == self.split
-                });
+                let chosen = || splits.iter().map(|&split| split == self.split);
+                let mut rows = chosen();
+                labels.retain(|_| rows.next() == Some(true));
+                let mut values = chosen().flat_map(|row| std::iter::repeat_n(row, dim));
+                x.retain(|_| values.next() == Some(true));
             }
             if !x.is_empty() {
                 let first = self.returned;
@@ -122,26 +123,32 @@ impl Reader {
 
 /// Opens the samples of a file or a folder.
 pub(crate) fn open_rows(path: &Path, options: &Options) -> Result<Box<dyn Rows>, Error> {
-    if path.is_dir() {
+    if is_folder(path)? {
         return formats::open_folder(path, options);
     }
-    let format = format_of(path, options)?;
+    let format = format_of(path, options, ADVICE)?;
     formats::open_samples(path, open_shared(path)?, format, options)
 }
 
-/// Opens a file for reading at several places.
+/// Whether a path is a folder. It must exist.
+pub(crate) fn is_folder(path: &Path) -> Result<bool, Error> {
+    let found = std::fs::metadata(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    Ok(found.is_dir())
+}
+
+/// Opens a file for reading at several offsets.
 pub(crate) fn open_shared(path: &Path) -> Result<Shared, Error> {
     let failed = |source| Error::Read { path: path.to_owned(), source };
     Shared::new(File::open(path).map_err(failed)?).map_err(failed)
 }
 
 /// The format in `options`, else that of the file's extension.
-pub(crate) fn format_of(path: &Path, options: &Options) -> Result<Format, Error> {
+pub(crate) fn format_of(path: &Path, options: &Options, advice: &'static str) -> Result<Format, Error> {
     let extension = || path.extension().map(|e| e.to_string_lossy().into_owned()).unwrap_or_default();
     let format = options.format.clone().unwrap_or_else(extension);
     Format::from_name(&format).ok_or_else(|| {
         let supported = Format::ALL.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ");
-        Error::Unsupported { path: path.to_owned(), format, supported }
+        Error::Unsupported { path: path.to_owned(), format, supported, advice }
     })
 }
 

@@ -299,7 +299,7 @@ fn what_is_wrong_with_a_table_is_told() {
     bad("a,b\n1,2\n", &label("kind"), &["label column kind", "a, b"]);
     bad("1,2\n3,4\n", &label("kind"), &["label column kind", "0, 1"]);
     bad("1,2\n3,4\n", &label("2"), &["label column 2", "0, 1"]);
-    bad("a,label,y\n1,2,3\n", &plain, &["label and y", "name one"]);
+    bad("a,label,y\n1,2,3\n", &plain, &["label and y", "keep one"]);
     check_bad(b"a,y\n1,\xff\n", Format::Csv, &plain, &["line 2", "UTF-8"]);
     check_bad(b"\xff,y\n1,2\n", Format::Csv, &plain, &["line 1", "UTF-8"]);
     let long = format!("a,y\n{},1\n", "z".repeat(100_000));
@@ -316,7 +316,7 @@ fn what_is_wrong_with_objects_is_told() {
     bad("[1,2]\n", &plain, &["line 1", "map"]);
     bad("{\"z\":[1]}\n", &plain, &["features key x or embeddings", "z", "--features"]);
     bad("{\"x\":[1]}\n", &label("kind"), &["label key kind", "x"]);
-    bad("{\"x\":[1],\"embedding\":[1]}\n", &plain, &["embedding and x", "name one"]);
+    bad("{\"x\":[1],\"embedding\":[1]}\n", &plain, &["embedding and x", "keep one"]);
     bad("{\"x\":[]}\n", &plain, &["line 1", "no features"]);
     bad("{\"x\":3}\n", &plain, &["line 1", "sequence"]);
     bad("{\"x\":[1,null]}\n", &plain, &["line 1", "null", "character"]);

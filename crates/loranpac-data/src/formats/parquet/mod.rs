@@ -4,12 +4,11 @@
 //! compiler, and are refused with advice.
 
 mod claims;
+mod fence;
 mod thrift;
 mod values;
 
-use std::cell::Cell;
 use std::io::BufReader;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -23,6 +22,9 @@ use super::names::{self, FEATURES};
 use super::source::{Shared, Window};
 use crate::error::Error;
 use crate::rows::{DOMAIN, Options, Piece, Rows, TAGS};
+use fence::fenced;
+
+pub use fence::is_decoding;
 
 /// A larger number of features is accepted only if the file has as many bytes: a few bytes can claim any number.
 const BELIEVED: usize = 1 << 16;
@@ -151,28 +153,6 @@ impl Rows for Parquet {
             wanted -= rows;
         }
         Ok(piece)
-    }
-}
-
-thread_local! {
-    /// Whether this thread runs the decoder.
-    static DECODING: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether this thread runs the decoder, whose panics become errors. A program that does not want them printed checks
-/// this in its panic hook.
-pub fn is_decoding() -> bool {
-    DECODING.get()
-}
-
-/// Calls the decoder. It panics on some damaged pages; such a panic is an error of the file.
-fn fenced<T>(call: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, String> {
-    DECODING.set(true);
-    let outcome = catch_unwind(AssertUnwindSafe(call));
-    DECODING.set(false);
-    match outcome {
-        Ok(result) => result.map_err(|e| e.to_string()),
-        Err(_) => Err("the decoder failed: the file is damaged".to_owned()),
     }
 }
 

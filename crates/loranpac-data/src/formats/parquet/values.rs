@@ -1,4 +1,4 @@
-//! From the values and levels of Parquet's columns to features and labels.
+//! Conversion of the values and levels of Parquet's columns to features and labels.
 
 use half::f16;
 use loranpac::Label;
@@ -8,7 +8,7 @@ use parquet::data_type::DataType;
 use parquet::schema::types::ColumnDescriptor;
 
 use super::super::text;
-use super::fenced;
+use super::fence::fenced;
 
 /// Refuses a column that is not one list of numbers per row.
 pub(super) fn check_features(about: &ColumnDescriptor) -> Result<(), String> {
