@@ -35,25 +35,16 @@ impl AtomicFile {
         let Some(name) = hidden(&place, "partial") else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it does not name a file"));
         };
-        let busy = || io::Error::new(io::ErrorKind::ResourceBusy, "it is being written by another process");
         if fs::symlink_metadata(&name).is_ok() {
             let left = open_lock(&name)?;
-            match left.try_lock() {
-                Err(TryLockError::WouldBlock) => return Err(busy()),
-                Err(TryLockError::Error(error)) => return Err(error),
-                // Another process may have replaced the file between the two calls.
-                Ok(()) if !is_same_file(&left, &name) => return Err(busy()),
-                Ok(()) => remove_if_there(&*disk, &name)?,
-            }
+            lock(&left, &name)?;
+            remove_if_there(&*disk, &name)?;
         }
         let file = disk.create(&name)?;
-        let lock = open_regular(&name)?;
-        lock.try_lock().map_err(|_| busy())?;
-        if !is_same_file(&lock, &name) {
-            return Err(busy());
-        }
+        let own = open_regular(&name)?;
+        lock(&own, &name)?;
         let file = Some(BufWriter::with_capacity(1 << 20, file));
-        Ok(AtomicFile { disk, place, name, file, replaced: false, _lock: lock })
+        Ok(AtomicFile { disk, place, name, file, replaced: false, _lock: own })
     }
 
     /// Flushes and syncs everything written so far, so that [`AtomicFile::replace`] can hardly fail.
@@ -114,6 +105,18 @@ impl Drop for AtomicFile {
         if !self.replaced {
             let _ = remove_if_there(&*self.disk, &self.name);
         }
+    }
+}
+
+/// Locks a temporary file, unless another process uses it. A file system without locks has none to respect.
+fn lock(file: &File, name: &Path) -> io::Result<()> {
+    let busy = || io::Error::new(io::ErrorKind::ResourceBusy, "it is being written by another process");
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(busy()),
+        Err(TryLockError::Error(error)) if error.kind() != io::ErrorKind::Unsupported => Err(error),
+        // Another process may have replaced the file between the two calls.
+        _ if !is_same_file(file, name) => Err(busy()),
+        _ => Ok(()),
     }
 }
 

@@ -52,8 +52,9 @@ pub enum Error {
     },
     /// The format is unknown.
     #[error(
-        "{path}: unsupported feature file (format {format:?}); supported are {supported} and folders of .npy files{advice}",
-        path = path.display()
+        "{path}: unsupported feature file ({kind}); supported are {supported} and folders of .npy files{advice}",
+        path = path.display(),
+        kind = if format.is_empty() { "no extension".to_owned() } else { format!("format {format:?}") },
     )]
     Unsupported {
         /// The file.
@@ -82,12 +83,14 @@ pub enum Error {
         path: PathBuf,
     },
     /// A table has no samples of a split.
-    #[error("{path}: no row whose split is {split}", path = path.display())]
+    #[error("{path}: no row whose split is {split}{advice}", path = path.display())]
     EmptySplit {
         /// The file.
         path: PathBuf,
         /// The split.
         split: &'static str,
+        /// What to do, after a semicolon; may be empty.
+        advice: &'static str,
     },
     /// A cell of the column `split` is neither training nor test.
     #[error("{path}: row {row}: split is {split:?}; use train, val, valid or test", path = path.display())]

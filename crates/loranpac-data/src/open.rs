@@ -146,7 +146,7 @@ fn table(path: &Path, mut rows: Box<dyn Rows>) -> Result<[Half; 2], Error> {
     }
     for (half, split) in halves.iter().zip([Split::Train, Split::Test]) {
         if half.1.is_empty() {
-            return Err(Error::EmptySplit { path: path.to_owned(), split: split.name() });
+            return Err(Error::EmptySplit { path: path.to_owned(), split: split.name(), advice: "" });
         }
     }
     debug_assert!(halves.iter().all(|half| half.0.domain.is_some() == rows.has(DOMAIN)));

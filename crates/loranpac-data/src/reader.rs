@@ -11,7 +11,7 @@ use crate::formats::{self, Shared, Source};
 use crate::rows::{Batch, Format, LABEL, Options, Piece, Rows, SPLIT, Split};
 
 /// What to do about a file without a known extension.
-const ADVICE: &str = "; name the format of another file with --format";
+const ADVICE: &str = "; --format names the format of standard input and of files with other names";
 
 /// Reads samples in batches.
 pub struct Reader {
@@ -96,7 +96,8 @@ impl Reader {
             let piece = self.rows.read(most.max(1))?;
             if piece.x.is_empty() {
                 if self.row > 0 && self.returned == 0 {
-                    return Err(Error::EmptySplit { path: self.path.clone(), split: self.split.name() });
+                    let (path, advice) = (self.path.clone(), "; read the other split with --split");
+                    return Err(Error::EmptySplit { path, split: self.split.name(), advice });
                 }
                 return Ok(None);
             }

@@ -236,7 +236,7 @@ fn what_is_wrong_with_arrays_is_told() {
     };
     bad(&[("vectors", x_npy())], &plain, &["no array x or x_train", "vectors", "--features"]);
     bad(&[("embedding", x_npy()), ("Features", x_npy())], &plain, &["embedding and Features", "--features"]);
-    bad(&[("x_train", x_npy())], &Options { split: Split::Test, ..plain.clone() }, &["x_test", "x_train"]);
+    bad(&[("x_train", x_npy())], &Options { split: Split::Test, ..plain.clone() }, &["x_test", "x_train", "--split"]);
     bad(&[("x", x_npy())], &label("z"), &["no array z"]);
     bad(&[("x", x_npy()), ("y", npy("|u1", false, "(4,)", &[0; 4]))], &plain, &["array y", "[4]", "(5,)"]);
     bad(&[("x", x_npy()), ("y", npy("|u1", false, "(5, 1)", &[0; 5]))], &plain, &["array y", "[5, 1]"]);

@@ -38,7 +38,14 @@ pub(super) fn choose(path: &Path, container: &mut dyn Container, options: &Optio
             (plain, of_split) => plain.or(of_split),
         },
     };
-    let x = x.ok_or_else(|| names::missing_features(path, &names, split.suffix(), "array"))?;
+    let Some(x) = x else {
+        let wanted = format!("x or x{}", split.suffix());
+        let advice = match pick(path, &names, FEATURES, split.other().suffix())? {
+            Some(_) => "; read the other split with --split",
+            None => names::ADVICE,
+        };
+        return Err(names::missing(path, &names, wanted, "array", advice));
+    };
     // The labels of `x` are `y`, and those of `x_test` are `y_test`.
     let own = [Split::Train, Split::Test].into_iter().find(|split| x.to_ascii_lowercase().ends_with(split.suffix()));
     let y = match &options.label {

@@ -47,7 +47,7 @@ impl Jsonl {
             serde_json::from_slice(&jsonl.buffer).map_err(|e| jsonl.refuse(json(e)))?;
         let names: Vec<String> = first.into_keys().collect();
         let place = names::find(path, &names, options.features.as_deref(), (names::FEATURES, ""), "features key")?;
-        let place = place.ok_or_else(|| names::missing_features(path, &names, "", "features key"))?;
+        let place = place.ok_or_else(|| names::missing_features(path, &names, "features key"))?;
         let tags = names::tags(path, &names, options, "label key")?.map(|tag| tag.map(|at| names[at].clone()));
         jsonl.keys = Keys { features: names[place].clone(), tags };
         jsonl.dim = jsonl.sample()?.0.len();

@@ -15,6 +15,9 @@ const SPLIT: &str = "split";
 /// Usual names of the domains of samples.
 pub(crate) const DOMAINS: &[&str] = &["domain"];
 
+/// What to do about features without a usual name.
+pub(super) const ADVICE: &str = "; name the features with --features";
+
 /// The place of the column or array called `wanted`, else of the one with a usual name followed by `suffix`. None if
 /// no usual name occurs.
 pub(super) fn find<S: AsRef<str>>(
@@ -72,15 +75,14 @@ pub(crate) fn missing<S: AsRef<str>>(
     const LISTED: usize = 20;
     let mut found = names.iter().take(LISTED).map(|name| shorten(name.as_ref())).collect::<Vec<_>>().join(", ");
     match names.len() {
-        0 => found.push_str("nothing"),
+        0 => found.push_str("no arrays"),
         n if n > LISTED => found.push_str(&format!(" and {} more", n - LISTED)),
         _ => {}
     }
     Error::Missing { path: path.to_owned(), what, name, found, advice }
 }
 
-/// The same for features without a usual name.
-pub(super) fn missing_features<S: AsRef<str>>(path: &Path, names: &[S], suffix: &str, what: &'static str) -> Error {
-    let usual = if suffix.is_empty() { FEATURES.join(" or ") } else { format!("x or x{suffix}") };
-    missing(path, names, usual, what, "; name the features with --features")
+/// The error for features without a usual name.
+pub(super) fn missing_features<S: AsRef<str>>(path: &Path, names: &[S], what: &'static str) -> Error {
+    missing(path, names, FEATURES.join(" or "), what, ADVICE)
 }

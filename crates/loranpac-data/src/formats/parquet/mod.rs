@@ -69,7 +69,7 @@ impl Parquet {
         let names: Vec<&str> = leaves.iter().map(|(_, name, _)| name.as_str()).collect();
         let column = |at: usize| Column { leaf: leaves[at].0, name: leaves[at].1.clone(), about: leaves[at].2.clone() };
         let place = names::find(path, &names, options.features.as_deref(), (FEATURES, ""), "features column")?;
-        let place = place.ok_or_else(|| names::missing_features(path, &names, "", "features column"))?;
+        let place = place.ok_or_else(|| names::missing_features(path, &names, "features column"))?;
         let features = column(place);
         let mut tags = names::tags(path, &names, options, "label column")?.map(|tag| tag.map(column));
         values::check_features(&features.about).map_err(|reason| refuse(path, &features, reason))?;
