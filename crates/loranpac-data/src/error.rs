@@ -187,13 +187,13 @@ pub enum ArrayProblem {
         /// What is needed.
         expected: &'static str,
     },
-    /// Fewer bytes than the shape promises.
-    #[error("its header promises {promised} bytes for shape {shape:?}, but the file has {found}: it is truncated")]
+    /// Fewer bytes than the shape needs.
+    #[error("its shape {shape:?} needs {needed} bytes, but the file has {found}: it is truncated")]
     Truncated {
         /// The shape in the header.
         shape: Vec<usize>,
         /// Bytes that the shape needs.
-        promised: u128,
+        needed: u128,
         /// Bytes that exist, as far as known.
         found: u64,
     },
@@ -265,7 +265,7 @@ pub enum LineProblem {
         number: usize,
     },
     /// Not text.
-    #[error("is not text in UTF-8")]
+    #[error("is not valid UTF-8")]
     NotText,
     /// Longer than any sample; the rest was not read.
     #[error("is longer than {} MiB; one sample per line is expected", limit >> 20)]

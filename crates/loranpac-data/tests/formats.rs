@@ -108,7 +108,7 @@ fn other_writers_headers_are_read() {
 fn a_truncated_file_is_refused() {
     let whole = npy("<f4", false, "(2, 3)", &floats(&[0.0; 6]));
     for cut in 1..=24 {
-        check_bad(&whole[..whole.len() - cut], |p| matches!(p, ArrayProblem::Truncated { promised: 24, .. }));
+        check_bad(&whole[..whole.len() - cut], |p| matches!(p, ArrayProblem::Truncated { needed: 24, .. }));
     }
     check_bad(&whole[..50], |p| matches!(p, ArrayProblem::NotNpy(_)));
     check_bad(&whole[..4], |p| matches!(p, ArrayProblem::NotNpy(_)));

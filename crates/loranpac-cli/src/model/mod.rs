@@ -10,6 +10,7 @@ pub mod learn;
 pub mod merge;
 pub mod predict;
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -17,6 +18,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use loranpac::lift::FeatureMap;
 use loranpac::memory;
 use loranpac::{Features, Form, Label};
+use loranpac_data::disk::open_through_links;
 use loranpac_data::system;
 use loranpac_data::text::{escape, integer};
 use loranpac_data::{Options, Reader, Split};
@@ -203,9 +205,9 @@ impl Classifier {
 /// Refuses a file that cannot be an inference file, such as a file of samples: there is no JSON where its header would be.
 fn refuse_samples(path: &Path) -> Result<()> {
     let mut start = [0; 9];
-    let read = std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut start));
+    let read = open_through_links(path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok());
     let named = path.extension().is_some_and(|e| e == "safetensors");
-    if read.is_ok() && start[8] != b'{' && !named {
+    if read && start[8] != b'{' && !named {
         bail!("{} is not a model: give a folder NAME.lrp, or a file that export has written", shown(path));
     }
     Ok(())

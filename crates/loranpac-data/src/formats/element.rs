@@ -76,7 +76,7 @@ impl Kind {
                     let value = number(b, big);
                     out.push(i64::try_from(value).map_err(|_| ArrayProblem::Label {
                         row: out.len(),
-                        reason: format!("{value} does not fit into 64 bits with a sign"),
+                        reason: format!("{value} does not fit into a signed integer of 64 bits"),
                     })?);
                 }
             }
@@ -84,7 +84,7 @@ impl Kind {
                 for b in items {
                     let points = b.chunks_exact(4).map(|p| {
                         let point = number(p, big) as u32;
-                        char::from_u32(point).ok_or_else(|| format!("{point:#x} is not a character of Unicode"))
+                        char::from_u32(point).ok_or_else(|| format!("{point:#x} is not a Unicode character"))
                     });
                     let text = points.collect::<Result<String, _>>();
                     let mut text = text.map_err(|reason| ArrayProblem::Label { row: out.len(), reason })?;
@@ -96,7 +96,7 @@ impl Kind {
                 for b in items {
                     let end = b.iter().rposition(|&c| c != 0).map_or(0, |last| last + 1);
                     let text = std::str::from_utf8(&b[..end]);
-                    let reason = "its bytes are not text in UTF-8".to_owned();
+                    let reason = "it is not valid UTF-8".to_owned();
                     out.push(text.map_err(|_| ArrayProblem::Label { row: out.len(), reason })?.to_owned());
                 }
             }

@@ -1,4 +1,4 @@
-//! File formats: one reader per format, listed in [`open_samples`] and [`open_stream`].
+//! File formats: one reader per format, listed in `open_samples` and `open_stream`.
 
 mod array;
 mod container;

@@ -38,14 +38,14 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Refuses a header that promises more than `available` bytes.
+    /// Refuses a header that needs more than `available` bytes.
     pub fn check(&self, available: u64) -> Result<(), ArrayProblem> {
         let count = self.shape.iter().try_fold(1u128, |n, &d| n.checked_mul(d as u128)).unwrap_or(u128::MAX);
-        let promised = count.saturating_mul(self.kind.bytes() as u128);
-        if promised <= u128::from(available) {
+        let needed = count.saturating_mul(self.kind.bytes() as u128);
+        if needed <= u128::from(available) {
             return Ok(());
         }
-        Err(ArrayProblem::Truncated { shape: self.shape.clone(), promised, found: available })
+        Err(ArrayProblem::Truncated { shape: self.shape.clone(), needed, found: available })
     }
 
     /// Reads a header; the elements follow it in `source`.
@@ -60,7 +60,7 @@ impl Header {
         let field = match start[6] {
             1 => 2,
             2 | 3 => 4,
-            version => return Err(ArrayProblem::NotNpy(format!("version {version} is not known"))),
+            version => return Err(ArrayProblem::NotNpy(format!("unknown version {version}"))),
         };
         source.read_exact(&mut length[..field]).map_err(ended)?;
         let length = u32::from_le_bytes(length) as usize;

@@ -72,9 +72,9 @@ impl Container for Tensors {
         let kind = kind(info.dtype).map_err(refuse)?;
         let (from, to) = (info.data_offsets.0 as u64, info.data_offsets.1 as u64);
         let found = to.min(self.header.data_len() as u64).saturating_sub(from);
-        let promised = info.shape.iter().fold(kind.bytes() as u128, |n, &d| n.saturating_mul(d as u128));
-        if promised != u128::from(found) {
-            return Err(refuse(ArrayProblem::Truncated { shape: info.shape.clone(), promised, found }));
+        let needed = info.shape.iter().fold(kind.bytes() as u128, |n, &d| n.saturating_mul(d as u128));
+        if needed != u128::from(found) {
+            return Err(refuse(ArrayProblem::Truncated { shape: info.shape.clone(), needed, found }));
         }
         let source = self.shared.window(self.start.saturating_add(from), found);
         Ok(Stream::new(Box::new(source), kind, info.shape.clone()))

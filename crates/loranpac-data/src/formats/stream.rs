@@ -150,10 +150,10 @@ impl Stream {
                 let Supply::Rows { kind, .. } = &self.supply else { return ArrayProblem::Damaged("ends".to_owned()) };
                 let each = kind.bytes() as u128;
                 let row = self.shape.iter().skip(1).fold(each, |n, &d| n.saturating_mul(d as u128));
-                let promised = self.shape.iter().fold(each, |n, &d| n.saturating_mul(d as u128));
+                let needed = self.shape.iter().fold(each, |n, &d| n.saturating_mul(d as u128));
                 let found = row.saturating_mul(self.row as u128).saturating_add(bytes.into());
                 let found = found.min(u64::MAX.into()) as u64;
-                ArrayProblem::Truncated { shape: self.shape.clone(), promised, found }
+                ArrayProblem::Truncated { shape: self.shape.clone(), needed, found }
             }
         }
     }

@@ -101,7 +101,7 @@ pub(super) fn read_labels(
         }),
         ColumnReader::Int64ColumnReader(r) => levels.read(r, rows, |values| {
             labels.extend(values.iter().map(|&v| match v {
-                v if unsigned && v < 0 => Err(format!("{} does not fit into 64 bits with a sign", v as u64)),
+                v if unsigned && v < 0 => Err(format!("{} does not fit into a signed integer of 64 bits", v as u64)),
                 v => Ok(Label::Integer(v)),
             }))
         }),
@@ -112,7 +112,7 @@ pub(super) fn read_labels(
             levels.read(r, rows, |values| labels.extend(values.iter().map(|&v| whole(v))))
         }
         ColumnReader::ByteArrayColumnReader(r) => levels.read(r, rows, |values| {
-            let text = |bytes| std::str::from_utf8(bytes).map(Label::from).map_err(|_| "not text in UTF-8".to_owned());
+            let text = |bytes| std::str::from_utf8(bytes).map(Label::from).map_err(|_| "not valid UTF-8".to_owned());
             labels.extend(values.iter().map(|v| text(v.data())))
         }),
         _ => Err("its type is unsupported for labels".to_owned()),
