@@ -53,8 +53,8 @@ def run(
     Parameters
     ----------
     dataset : path, or arrays
-        A feature file (``x_train``, ``y_train``, ``x_test``, ``y_test`` in an npz or safetensors file), the same arrays in a
-        mapping or in this order, or ``"digits"`` for those inside.
+        A feature file (``x_train``, ``y_train``, ``x_test``, ``y_test`` in an npz or safetensors file, or a table with a column
+        ``split``), the same arrays in a mapping or in this order, or ``"digits"`` for those inside.
     methods : names
         What to compare; see :func:`loranpac.methods`.
     inc, base : int

@@ -1,7 +1,5 @@
 //! Sweeps: many runs on several data sets, those of a recipe for one. What is finished is on disk at once; what is on disk is not run again.
 
-use std::fs::File;
-use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +12,7 @@ use crate::plan::Maps;
 use crate::run::{Experiment, Progress, Run, SCHEMA};
 use crate::spec::Spec;
 use crate::stream::{self, Task};
+use loranpac_data::atomic;
 use loranpac_data::dataset::{Dataset, Digest};
 use loranpac_data::embedded;
 use loranpac_data::formats;
@@ -163,24 +162,17 @@ impl Store {
     pub fn save(&self, record: &Record) -> Result<(), Error> {
         let path = self.path(&record.data, &record.run.config.spec, record.run.config.threads);
         let text = serde_json::to_string(record).map_err(|e| Error::Write { path: path.clone(), source: e.into() })?;
-        write_atomically(&path, text.as_bytes())
+        match write_atomically(&path, text.as_bytes()) {
+            // Another process is writing the same run.
+            Err(Error::Write { source, .. }) if source.kind() == std::io::ErrorKind::ResourceBusy => Ok(()),
+            outcome => outcome,
+        }
     }
 }
 
-/// Writes a file so that nobody ever sees half of it: beside it, to the disk, then under its name.
+/// Replaces the contents of a file atomically.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let beside = path.with_extension(format!("tmp{}", std::process::id()));
-    let write = || {
-        let mut file = File::create(&beside)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        drop(file);
-        std::fs::rename(&beside, path)
-    };
-    write().map_err(|source| {
-        let _ = std::fs::remove_file(&beside);
-        Error::Write { path: path.to_owned(), source }
-    })
+    atomic::write(path, bytes).map_err(|source| Error::Write { path: path.to_owned(), source })
 }
 
 /// What a sweep tells while it goes on.

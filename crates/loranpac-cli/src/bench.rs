@@ -94,7 +94,7 @@ pub fn main(args: Args) -> Result<()> {
         if path.as_os_str() == "-" {
             return Ok(say::json(&text)?);
         }
-        sweep::write_atomically(path, text.as_bytes())?;
+        crate::file::write(path, text.as_bytes())?;
     }
     if !args.quiet {
         for filled in report.tables() {

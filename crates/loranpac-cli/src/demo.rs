@@ -17,7 +17,6 @@ use loranpac_data::embedded::digits;
 
 use crate::model::{on_threads, shown};
 use crate::progress::Bar;
-use crate::run::write;
 use crate::say::say;
 use crate::table;
 
@@ -109,21 +108,22 @@ fn files(folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let rows = |part: &Part, wanted: &dyn Fn(usize) -> bool, labels: bool| {
         let header = (0..data.dim).map(|i| format!("pixel{i}")).chain(labels.then(|| "label".to_owned()));
-        let mut text = header.collect::<Vec<_>>().join(",") + "\n";
+        let mut table = csv::Writer::from_writer(Vec::new());
+        table.write_record(header)?;
         for (row, &class) in part.y.iter().enumerate().filter(|(_, class)| wanted(**class)) {
             let x = part.x[row * data.dim..(row + 1) * data.dim].iter().map(|v| v.to_string());
             let label = labels.then(|| format!("digit {}", data.classes[class]));
-            text += &(x.chain(label).collect::<Vec<_>>().join(",") + "\n");
+            table.write_record(x.chain(label))?;
         }
-        text
+        anyhow::Ok(table.into_inner().map_err(|error| error.into_error())?)
     };
-    for (name, text) in [
+    for (name, table) in [
         ("week1.csv", rows(&data.train, &|class| class < 5, true)),
         ("week2.csv", rows(&data.train, &|class| class >= 5, true)),
         ("test.csv", rows(&data.test, &|_| true, true)),
         ("new.csv", rows(&data.test, &|_| true, false)),
     ] {
-        write(&folder.join(name), &text)?;
+        crate::file::write(&folder.join(name), &table?)?;
     }
     Ok(say!("{}: week1.csv, week2.csv, test.csv, new.csv", shown(folder))?)
 }

@@ -1,51 +1,65 @@
-//! Files that a command writes: never seen half-written where there can be a file beside them.
+//! Files that a command writes: replaced atomically, unless the path is a device or a pipe.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use loranpac_store::AtomicFile;
+use loranpac_data::AtomicFile;
+use loranpac_store::output;
 
-/// A file that appears when it is whole, or something that is not a regular file and is written to as it is: a rename
-/// would replace a device or a pipe.
-pub enum Target {
+/// A file that a command writes.
+pub struct Target {
+    path: PathBuf,
+    kind: Kind,
+}
+
+enum Kind {
     Atomic(AtomicFile),
+    /// A device or a pipe, which a rename would replace.
     Direct(File),
 }
 
 impl Target {
     pub fn create(path: &Path) -> Result<Target> {
-        if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        let kind = if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
             let file = File::options().write(true).open(path);
-            return Ok(Target::Direct(file.with_context(|| format!("cannot write {}", path.display()))?));
-        }
-        // The file that a link leads to is replaced, not the link.
-        let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        Ok(Target::Atomic(AtomicFile::create(&place)?))
+            Kind::Direct(file.with_context(|| format!("cannot write {}", path.display()))?)
+        } else {
+            Kind::Atomic(output::create(path)?)
+        };
+        Ok(Target { path: path.to_owned(), kind })
     }
 
-    /// Puts the file in its place.
+    /// Completes the file.
     pub fn finish(self) -> Result<()> {
-        match self {
-            Target::Atomic(file) => Ok(file.replace()?),
-            Target::Direct(mut file) => Ok(file.flush()?),
+        match self.kind {
+            Kind::Atomic(file) => file.replace(),
+            Kind::Direct(mut file) => file.flush(),
         }
+        .with_context(|| format!("cannot write {}", self.path.display()))
     }
+}
+
+/// Writes a whole file.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut file = Target::create(path)?;
+    file.write_all(bytes).with_context(|| format!("cannot write {}", path.display()))?;
+    file.finish()
 }
 
 impl Write for Target {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Target::Atomic(file) => file.write(bytes),
-            Target::Direct(file) => file.write(bytes),
+        match &mut self.kind {
+            Kind::Atomic(file) => file.write(bytes),
+            Kind::Direct(file) => file.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Target::Atomic(file) => file.flush(),
-            Target::Direct(file) => file.flush(),
+        match &mut self.kind {
+            Kind::Atomic(file) => file.flush(),
+            Kind::Direct(file) => file.flush(),
         }
     }
 }

@@ -5,6 +5,13 @@ use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // The Parquet decoder panics on some damaged files. The panic becomes an error, which is printed instead.
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !loranpac_data::formats::is_decoding() {
+            usual(panic);
+        }
+    }));
     ExitCode::from(loranpac_cli::main(std::env::args_os()))
 }
 

@@ -209,7 +209,7 @@ fn to_json(runs: &[Run]) -> Result<String> {
 }
 
 pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+    crate::file::write(path, text.as_bytes())
 }
 
 /// What was run, in one line.

@@ -66,7 +66,7 @@ pub fn main(args: &Args, threads: usize) -> Result<()> {
         return Ok(say::json(&text()?)?);
     }
     if let Some(path) = &args.json {
-        sweeps::write_atomically(path, text()?.as_bytes())?;
+        crate::file::write(path, text()?.as_bytes())?;
     }
     if !args.quiet {
         let table = table::layout(&COLUMNS, &stability::rows(&all), 3);

@@ -142,6 +142,42 @@ fn answers_come_as_people_and_programs_want_them() {
 }
 
 #[test]
+fn learn_reads_the_training_split_and_predict_and_eval_the_test_split() {
+    let place = Place::new();
+    let (train, test) = (place.csv("a.csv", &[0, 1, 2], 1), place.csv("b.csv", &[0, 1], 2));
+    let both = place.path("both.csv");
+    let rows = |file: &str, split: &str| -> String {
+        let text = fs::read_to_string(file).unwrap();
+        text.lines().skip(1).map(|line| format!("{line},{split}\n")).collect()
+    };
+    fs::write(&both, format!("x0,x1,x2,x3,label,split\n{}{}", rows(&test, "test"), rows(&train, "train"))).unwrap();
+    let model = place.model("m.lrp");
+    assert_eq!(json(&["learn", &model, &both, "--json"])["samples"], 36);
+    refused(&["learn", &model, &train], &["learned before"]);
+    for (split, file) in [(None, &test), (Some("test"), &test), (Some("train"), &train)] {
+        let mut arguments = vec!["predict", &model, &both];
+        arguments.extend(split.iter().flat_map(|split| ["--split", split]));
+        let output = loranpac(&arguments);
+        let told = String::from_utf8_lossy(&output.stderr).contains("reading the test split; --split train reads");
+        assert_eq!(told, split.is_none());
+        assert_eq!(stdout(&output), stdout(&loranpac(&["predict", &model, file])));
+        arguments[0] = "eval";
+        arguments.push("--json");
+        let samples = if split == Some("train") { 36 } else { 24 };
+        assert_eq!(json(&arguments)["samples"], samples);
+    }
+    assert_eq!(labels(&model, &both).len(), 24);
+    assert_eq!(
+        stdout(&loranpac(&["predict", &model, &both, "--test"])),
+        stdout(&loranpac(&["predict", &model, &test]))
+    );
+    refused(&["predict", &both, &both], &["both.csv", "not a model", ".lrp"]);
+    // The same file is a data set for experiments.
+    let runs = json(&["run", "--data", &both, "--width", "100", "--inc", "1", "--method", "loranpac", "--json", "-"]);
+    assert_eq!(runs["runs"][0]["dataset"]["dim"], 4);
+}
+
+#[test]
 fn what_has_been_learned_is_noticed_in_whatever_file_it_comes() {
     let place = Place::new();
     let (day, other) = (place.csv("day.csv", &[0, 1], 1), place.csv("other.csv", &[1, 2], 2));

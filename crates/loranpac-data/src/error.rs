@@ -1,4 +1,4 @@
-//! What can be wrong with files.
+//! Errors of files.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,20 +15,11 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The name does not tell which format it is.
-    #[error(
-        "{path}: not a feature file that we know; give a .npz or .safetensors file, or a folder of .npy files",
-        path = path.display()
-    )]
-    UnknownFormat {
-        /// The file.
-        path: PathBuf,
-    },
     /// The container (zip, safetensors header) is damaged.
-    #[error("{path}: damaged or not what its name says: {reason}", path = path.display())]
+    #[error("{path}: damaged, or not of the format that its name suggests: {reason}", path = path.display())]
     Container {
         /// The file.
         path: PathBuf,
@@ -45,54 +36,88 @@ pub enum Error {
         /// What is wrong with it.
         problem: ArrayProblem,
     },
-    /// An array is not there.
-    #[error("{path}: there is no array {array}; it has {found}", path = path.display())]
-    MissingArray {
+    /// An array, a column or a key is missing.
+    #[error("{path}: no {what} {name}; the file has {found}{advice}", path = path.display())]
+    Missing {
         /// The file.
         path: PathBuf,
-        /// What was looked for.
-        array: String,
-        /// What is there.
+        /// What is missing: an array, a label column, a features key.
+        what: &'static str,
+        /// The names that would fit.
+        name: String,
+        /// The existing names.
         found: String,
+        /// What to do, after a semicolon; may be empty.
+        advice: &'static str,
     },
-    /// Samples in a file whose name does not tell the format, or in a format that is not known.
-    #[error("{path}: the format {format:?} is not one of {known}; name one of them", path = path.display())]
-    UnknownSamples {
+    /// The format is unknown.
+    #[error(
+        "{path}: unsupported feature file ({kind}); supported are {supported} and folders of .npy files{advice}",
+        path = path.display(),
+        kind = if format.is_empty() { "no extension".to_owned() } else { format!("format {format:?}") },
+    )]
+    Unsupported {
         /// The file.
         path: PathBuf,
-        /// The ending of its name, or the format that was asked for.
+        /// Its extension, or the format in the options.
         format: String,
-        /// The formats that this program reads.
-        known: String,
+        /// The formats that were compiled in.
+        supported: String,
+        /// What to do, after a semicolon; may be empty.
+        advice: &'static str,
     },
-    /// A format that needs more than one look at the file.
+    /// A file for an experiment has no training and test samples.
+    #[error(
+        "{path}: no training and test samples; add a column split with train or test in each row, or use arrays x_train, \
+         y_train, x_test and y_test",
+        path = path.display()
+    )]
+    NoSplit {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file for an experiment has no labels.
+    #[error("{path}: no labels; call their column y, labels, label, class or target", path = path.display())]
+    NoLabels {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A table has no samples of a split.
+    #[error("{path}: no row whose split is {split}{advice}", path = path.display())]
+    EmptySplit {
+        /// The file.
+        path: PathBuf,
+        /// The split.
+        split: &'static str,
+        /// What to do, after a semicolon; may be empty.
+        advice: &'static str,
+    },
+    /// A cell of the column `split` is neither training nor test.
+    #[error("{path}: row {row}: split is {split:?}; use train, val, valid or test", path = path.display())]
+    UnknownSplit {
+        /// The file.
+        path: PathBuf,
+        /// The row, from 0.
+        row: usize,
+        /// The cell, or its beginning.
+        split: String,
+    },
+    /// A format that cannot be read from a pipe.
     #[error("{path}: {format} cannot be read from a pipe; give a file, or send csv, tsv, jsonl or npy", path = path.display())]
     NotStreamed {
-        /// What was to be read.
+        /// The source.
         path: PathBuf,
         /// The format.
         format: &'static str,
     },
-    /// A column, or a key, is not there.
-    #[error("{path}: there is no {what} {column}; it has {found}", path = path.display())]
-    MissingColumn {
-        /// The file.
-        path: PathBuf,
-        /// What it would be: a label column, a feature column.
-        what: &'static str,
-        /// What was looked for.
-        column: String,
-        /// What is there.
-        found: String,
-    },
-    /// Several columns could be the one that is needed.
-    #[error("{path}: {found} could each be the {what}; name one of them", path = path.display())]
+    /// Several columns or arrays have a usual name.
+    #[error("{path}: {found} could each be the {what}; keep one, or choose it with --features or --label", path = path.display())]
     Ambiguous {
         /// The file.
         path: PathBuf,
-        /// What is needed.
+        /// What was searched.
         what: &'static str,
-        /// The columns.
+        /// The names that fit.
         found: String,
     },
     /// A column cannot be used.
@@ -135,41 +160,41 @@ pub enum Error {
     },
 }
 
-/// What can be wrong with an array.
+/// Why an array was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArrayProblem {
     /// Not an npy file.
     #[error("not in NumPy's npy format ({0})")]
     NotNpy(String),
-    /// The container's checksum or compression does not hold.
+    /// The container's checksum or compressed data is wrong.
     #[error("is damaged: {0}")]
     Damaged(String),
-    /// It is too large to be read whole.
+    /// It is too large for the memory.
     #[error("does not fit into memory: {0}")]
     Memory(String),
-    /// The header cannot be understood.
+    /// The header is malformed.
     #[error("its header cannot be read: {0}")]
     Header(String),
-    /// Pickled Python objects, which we never load.
+    /// Pickled Python objects, which are never loaded.
     #[error("holds pickled Python objects (dtype object); save plain numbers or strings instead")]
     Pickle,
-    /// A type of element that does not serve here.
+    /// An unsupported type of element.
     #[error("has dtype {found}, but {expected} is needed")]
     Dtype {
         /// As NumPy writes it.
         found: String,
-        /// What would do.
+        /// What is needed.
         expected: &'static str,
     },
-    /// Fewer bytes than the shape promises.
-    #[error("its header promises {promised} bytes for shape {shape:?}, but the file has {found}: it is truncated")]
+    /// Fewer bytes than the shape needs.
+    #[error("its shape {shape:?} needs {needed} bytes, but the file has {found}: it is truncated")]
     Truncated {
         /// The shape in the header.
         shape: Vec<usize>,
         /// Bytes that the shape needs.
-        promised: u128,
-        /// Bytes that are there, as far as is known.
+        needed: u128,
+        /// Bytes that exist, as far as known.
         found: u64,
     },
     /// Wrong number of dimensions, or of rows.
@@ -177,7 +202,7 @@ pub enum ArrayProblem {
     Shape {
         /// The shape in the header.
         found: Vec<usize>,
-        /// What would do.
+        /// What is needed.
         expected: String,
     },
     /// A feature cannot be used.
@@ -193,7 +218,7 @@ pub enum ArrayProblem {
     },
 }
 
-/// What can be wrong with a line of a text file.
+/// Why a line of a text file was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LineProblem {
@@ -213,38 +238,42 @@ pub enum LineProblem {
         /// Features of the first sample.
         expected: usize,
     },
-    /// A feature is no number.
+    /// A feature is not a number.
     #[error("column {column}: {cell:?} is not a number{hint}")]
     NotANumber {
         /// Name or number of the column.
         column: String,
-        /// What is there instead, or its beginning.
+        /// The cell, or its beginning.
         cell: String,
-        /// What may be the reason.
+        /// The likely reason.
         hint: &'static str,
     },
-    /// A label is not there.
-    #[error("column {column}: the label is empty")]
-    EmptyLabel {
+    /// A label, split or domain is empty.
+    #[error("column {column}: the {what} is empty")]
+    Empty {
         /// Name or number of the column.
         column: String,
+        /// What is empty.
+        what: &'static str,
     },
     /// A column has no name.
-    #[error("column {number} of the header has no name; pandas writes its index so: leave it out with index=False")]
+    #[error(
+        "column {number} of the header has no name; pandas writes its index like that: leave it out with index=False"
+    )]
     NoName {
         /// Its number, from 1.
         number: usize,
     },
     /// Not text.
-    #[error("is not text in UTF-8")]
+    #[error("is not valid UTF-8")]
     NotText,
-    /// Longer than any sample; the rest of it was not read.
+    /// Longer than any sample; the rest was not read.
     #[error("is longer than {} MiB; one sample per line is expected", limit >> 20)]
     TooLong {
         /// The most bytes that are read.
         limit: usize,
     },
-    /// Not an object, or not as the first one was.
+    /// Not a JSON object with the expected keys.
     #[error("{0}")]
     Json(String),
 }

@@ -1,17 +1,22 @@
-//! Data for the loranpac engine: file formats in and out, data sets in memory, and samples some at a time.
+//! Data for the loranpac engine: file formats in and out, and data sets in memory.
 //!
-//! [`Reader`] reads samples in batches, whatever the size of the file; [`Dataset`] holds training and test samples of an
-//! experiment.
+//! [`Reader`] reads samples in batches, whatever the size of the file; [`Dataset`] holds the training and test samples of
+//! an experiment; [`AtomicFile`] writes files.
 
+pub mod atomic;
 pub mod dataset;
+pub mod disk;
 pub mod embedded;
 pub mod error;
 pub mod formats;
+mod open;
 mod reader;
 mod rows;
+pub mod safetensors;
 pub mod system;
 pub mod text;
 
+pub use atomic::AtomicFile;
 pub use dataset::Dataset;
 pub use error::Error;
 pub use reader::Reader;

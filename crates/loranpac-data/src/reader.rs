@@ -1,6 +1,6 @@
-//! Samples, some at a time: what `learn` and `predict` read. A file is never in memory as a whole, whatever its size.
+//! Samples in batches: what `learn` and `predict` read. A file is never in memory as a whole, whatever its size.
 //!
-//! [`crate::Dataset`] is for experiments, which need training and test samples at once; this is for work.
+//! [`crate::Dataset`] is for experiments, which need training and test samples at once.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,13 +8,20 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::formats::{self, Shared, Source};
-use crate::rows::{Batch, Format, Options, Piece, Rows};
+use crate::rows::{Batch, Format, LABEL, Options, Piece, Rows, SPLIT, Split};
 
-/// Reads samples, some at a time.
+/// What to do about a file without a known extension.
+const ADVICE: &str = "; --format names the format of standard input and of files with other names";
+
+/// Reads samples in batches.
 pub struct Reader {
     path: PathBuf,
     rows: Box<dyn Rows>,
+    split: Split,
+    /// Rows of the file that were read.
     row: usize,
+    /// Samples of the split that were returned.
+    returned: usize,
     ended: bool,
 }
 
@@ -23,17 +30,12 @@ impl Reader {
     pub fn open(path: &Path, options: &Options) -> Result<Reader, Error> {
         if path.as_os_str() == "-" {
             let path = Path::new("standard input");
-            return Reader::from_stream(path, std::io::stdin(), format_of(path, options)?, options);
+            return Reader::from_stream(path, std::io::stdin(), format_of(path, options, ADVICE)?, options);
         }
-        if path.is_dir() {
-            return Ok(Reader::new(path, formats::open_folder(path, options)?));
-        }
-        let format = format_of(path, options)?;
-        let file = File::open(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-        Reader::from_source(path, file, format, options)
+        Ok(Reader::new(path, open_rows(path, options)?, options))
     }
 
-    /// Reads from anything that can be read at any place, such as a `Cursor` over bytes; `path` is what errors call it.
+    /// Reads from a source that can seek, such as a `Cursor` over bytes. Errors refer to it as `path`.
     pub fn from_source(
         path: &Path,
         source: impl Source + 'static,
@@ -41,21 +43,21 @@ impl Reader {
         options: &Options,
     ) -> Result<Reader, Error> {
         let shared = Shared::new(source).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-        Ok(Reader::new(path, formats::open_samples(path, shared, format, options)?))
+        Ok(Reader::new(path, formats::open_samples(path, shared, format, options)?, options))
     }
 
-    /// Reads bytes as they come; only formats that can be read from front to back. `path` is what errors call it.
+    /// Reads from a source that cannot seek, in a format that does not need to. Errors refer to it as `path`.
     pub fn from_stream(
         path: &Path,
         source: impl Read + Send + 'static,
         format: Format,
         options: &Options,
     ) -> Result<Reader, Error> {
-        Ok(Reader::new(path, formats::open_stream(path, Box::new(source), None, format, options)?))
+        Ok(Reader::new(path, formats::open_stream(path, Box::new(source), None, format, options)?, options))
     }
 
-    fn new(path: &Path, rows: Box<dyn Rows>) -> Reader {
-        Reader { path: path.to_owned(), rows, row: 0, ended: false }
+    fn new(path: &Path, rows: Box<dyn Rows>, options: &Options) -> Reader {
+        Reader { path: path.to_owned(), rows, split: options.split, row: 0, returned: 0, ended: false }
     }
 
     /// Features per sample; at least one.
@@ -65,46 +67,108 @@ impl Reader {
 
     /// Whether samples have labels.
     pub fn has_labels(&self) -> bool {
-        self.rows.has_labels()
+        self.rows.has(LABEL)
     }
 
-    /// Number of samples, where the file tells before it is read.
-    #[expect(clippy::len_without_is_empty, reason = "a file that does not tell its length is not known to be empty")]
+    /// The split that is read, if the file has two.
+    pub fn split(&self) -> Option<Split> {
+        if self.rows.has(SPLIT) { Some(self.split) } else { self.rows.split() }
+    }
+
+    /// Number of samples, if the file has it before its samples.
+    #[expect(clippy::len_without_is_empty, reason = "a file of unknown length is not known to be empty")]
     pub fn len(&self) -> Option<usize> {
-        self.rows.len()
+        self.rows.len().filter(|_| !self.rows.has(SPLIT))
     }
 
-    /// The next samples, at most `most` of them (but at least one, if there are any); `None` at the end, and after an error.
+    /// The next samples, at most `most` and at least one; `None` at the end and after an error.
     ///
-    /// Memory is proportional to `most` times the features. Every feature is finite. What is wrong in a file is told
-    /// where it is found, and a checksum is known at the end only: samples before that were given out already.
+    /// Memory is proportional to `most` times the features. Every feature is finite. A damaged file gives an error
+    /// where the damage is found, and a checksum is compared at the end: earlier batches have been returned by then.
     pub fn next(&mut self, most: usize) -> Result<Option<Batch>, Error> {
         if self.ended {
             return Ok(None);
         }
-        // Whoever goes on after an error gets no samples from the middle of a row.
+        // After an error, reading does not go on in the middle of a row.
         self.ended = true;
-        let Piece { x, labels } = self.rows.read(most.max(1))?;
-        if x.is_empty() {
-            return Ok(None);
+        let dim = self.dim();
+        loop {
+            let piece = self.rows.read(most.max(1))?;
+            if piece.x.is_empty() {
+                if self.row > 0 && self.returned == 0 {
+                    let (path, advice) = (self.path.clone(), "; read the other split with --split");
+                    return Err(Error::EmptySplit { path, split: self.split.name(), advice });
+                }
+                return Ok(None);
+            }
+            check_finite(&self.path, &piece.x, dim, self.row)?;
+            let splits = splits(&self.path, &piece, self.row)?;
+            let Piece { mut x, tags: [mut labels, ..] } = piece;
+            self.row += x.len() / dim;
+            if let Some(splits) = splits {
+                let chosen = || splits.iter().map(|&split| split == self.split);
+                let mut rows = chosen();
+                labels.retain(|_| rows.next() == Some(true));
+                let mut values = chosen().flat_map(|row| std::iter::repeat_n(row, dim));
+                x.retain(|_| values.next() == Some(true));
+            }
+            if !x.is_empty() {
+                let first = self.returned;
+                self.returned += x.len() / dim;
+                self.ended = false;
+                return Ok(Some(Batch { x, labels: self.has_labels().then_some(labels), first }));
+            }
         }
-        let (first, dim) = (self.row, self.dim());
-        if let Some(at) = x.iter().position(|value| !value.is_finite()) {
-            let source = loranpac::Error::NotFinite { row: first + at / dim, column: at % dim, value: x[at] };
-            return Err(Error::Feature { path: self.path.clone(), source });
-        }
-        self.row += x.len() / dim;
-        self.ended = false;
-        Ok(Some(Batch { x, labels: self.has_labels().then_some(labels), first }))
     }
 }
 
-/// The format that was asked for, else that of the file's name.
-fn format_of(path: &Path, options: &Options) -> Result<Format, Error> {
-    let ending = || path.extension().map(|e| e.to_string_lossy().into_owned()).unwrap_or_default();
-    let format = options.format.clone().unwrap_or_else(ending);
+/// Opens the samples of a file or a folder.
+pub(crate) fn open_rows(path: &Path, options: &Options) -> Result<Box<dyn Rows>, Error> {
+    if is_folder(path)? {
+        return formats::open_folder(path, options);
+    }
+    let format = format_of(path, options, ADVICE)?;
+    formats::open_samples(path, open_shared(path)?, format, options)
+}
+
+/// Whether a path is a folder. It must exist.
+pub(crate) fn is_folder(path: &Path) -> Result<bool, Error> {
+    let found = std::fs::metadata(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    Ok(found.is_dir())
+}
+
+/// Opens a file for reading at several offsets.
+pub(crate) fn open_shared(path: &Path) -> Result<Shared, Error> {
+    let failed = |source| Error::Read { path: path.to_owned(), source };
+    Shared::new(File::open(path).map_err(failed)?).map_err(failed)
+}
+
+/// The format in `options`, else that of the file's extension.
+pub(crate) fn format_of(path: &Path, options: &Options, advice: &'static str) -> Result<Format, Error> {
+    let extension = || path.extension().map(|e| e.to_string_lossy().into_owned()).unwrap_or_default();
+    let format = options.format.clone().unwrap_or_else(extension);
     Format::from_name(&format).ok_or_else(|| {
-        let known = Format::ALL.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ");
-        Error::UnknownSamples { path: path.to_owned(), format, known }
+        let supported = Format::ALL.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ");
+        Error::Unsupported { path: path.to_owned(), format, supported, advice }
     })
+}
+
+/// Refuses features that are not finite. `first` is the number of the first row.
+pub(crate) fn check_finite(path: &Path, x: &[f32], dim: usize, first: usize) -> Result<(), Error> {
+    let Some(at) = x.iter().position(|value| !value.is_finite()) else { return Ok(()) };
+    let source = loranpac::Error::NotFinite { row: first + at / dim, column: at % dim, value: x[at] };
+    Err(Error::Feature { path: path.to_owned(), source })
+}
+
+/// The split of each row, if there is a column for it. `first` is the number of the first row.
+pub(crate) fn splits(path: &Path, piece: &Piece, first: usize) -> Result<Option<Vec<Split>>, Error> {
+    let cells = &piece.tags[SPLIT];
+    if cells.is_empty() {
+        return Ok(None);
+    }
+    let split = |(row, cell)| {
+        let unknown = || Error::UnknownSplit { path: path.to_owned(), row: first + row, split: formats::shown(cell) };
+        Split::of_cell(cell).ok_or_else(unknown)
+    };
+    cells.iter().enumerate().map(split).collect::<Result<Vec<_>, _>>().map(Some)
 }

@@ -4,18 +4,20 @@ use loranpac::Label;
 
 use crate::error::Error;
 
-/// How a file of samples is to be read.
+/// How a file of samples is read.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Which half of a feature file that has two (`x_train`, `x_test`). Files with plain `x` (and `y`) have no halves.
+    /// The split to read, where a file has two: arrays `x_train` and `x_test`, or a column `split`.
     pub split: Split,
-    /// Column, key or array with the labels. None: `label`, `y` or `class` in tables and JSON, `y` (or that of the half)
-    /// in feature files. In a CSV file it can also be `first`, `last`, or a number from 0.
+    /// Whether to read the other split where a file with arrays lacks this one.
+    pub fallback: bool,
+    /// Column, key or array with the labels. None: `y`, `labels`, `label`, `class` or `target`. In a CSV file it can
+    /// also be `first`, `last`, or a number from 0.
     pub label: Option<String>,
-    /// Column, key or array with the features. None: `x`, `features`, `embedding` or `embeddings` in Parquet and JSON,
-    /// `x` (or that of the half) in feature files. A CSV file has a column for each feature.
+    /// Column, key or array with the features. None: `x`, `embeddings`, `embedding` or `features`. A CSV file has a
+    /// column for each feature instead.
     pub features: Option<String>,
-    /// Format of standard input, or of a file whose name does not tell: `csv`, `jsonl`, `npy` or another of
+    /// Format of standard input, or of a file with another extension: `csv`, `jsonl`, `npy` or another of
     /// [`Format::ALL`].
     pub format: Option<String>,
 }
@@ -23,29 +25,65 @@ pub struct Options {
 /// Split of a feature file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Split {
-    /// `x_train` and `y_train`.
+    /// Training samples: arrays `x_train` and `y_train`; rows whose `split` is `train`, `val` or `valid`.
     #[default]
     Train,
-    /// `x_test` and `y_test`.
+    /// Test samples: arrays `x_test` and `y_test`; rows whose `split` is `test`.
     Test,
 }
 
-/// A format that samples come in.
+impl Split {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Split::Train => "train",
+            Split::Test => "test",
+        }
+    }
+
+    /// The other one.
+    pub fn other(self) -> Split {
+        match self {
+            Split::Train => Split::Test,
+            Split::Test => Split::Train,
+        }
+    }
+
+    /// The end of its arrays' names.
+    pub(crate) fn suffix(self) -> &'static str {
+        match self {
+            Split::Train => "_train",
+            Split::Test => "_test",
+        }
+    }
+
+    /// The split that a cell names, in any case.
+    pub(crate) fn of_cell(cell: &Label) -> Option<Split> {
+        let Label::Text(name) = cell else { return None };
+        match name.trim().to_ascii_lowercase().as_str() {
+            "train" | "val" | "valid" | "validation" => Some(Split::Train),
+            "test" => Some(Split::Test),
+            _ => None,
+        }
+    }
+}
+
+/// A file format for samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// One array of NumPy's, without labels.
+    /// One NumPy array, without labels.
     Npy,
-    /// Named arrays of NumPy's.
+    /// Named NumPy arrays.
     Npz,
     /// Named tensors.
     Safetensors,
-    /// One sample per line, cells between commas, semicolons or tabs.
+    /// One sample per line, cells separated by commas, semicolons or tabs.
     Csv,
-    /// One sample per line, cells between tabs.
+    /// One sample per line, cells separated by tabs.
     Tsv,
     /// One JSON object per line.
     Jsonl,
-    /// A table with a column of lists. Only with the crate's feature `parquet`.
+    /// A table with a column of lists. Requires the crate feature `parquet`.
     Parquet,
 }
 
@@ -62,7 +100,7 @@ impl Format {
         Format::Parquet,
     ];
 
-    /// Its name, which is also how file names end.
+    /// Its name, which is also the extension of its files.
     pub fn name(self) -> &'static str {
         match self {
             Format::Npy => "npy",
@@ -90,25 +128,36 @@ pub struct Batch {
     pub x: Vec<f32>,
     /// Labels, one per sample, if the file has any.
     pub labels: Option<Vec<Label>>,
-    /// Row of the first sample in the whole file, from 0.
+    /// Number of the first sample among all samples of the split, from 0.
     pub first: usize,
 }
 
-/// A format's part of the work: rows, one after the other.
+/// A sample can have three tags besides its features: a label, a split and a domain. Arrays of this length are indexed
+/// by [`LABEL`], [`SPLIT`] and [`DOMAIN`].
+pub(crate) const TAGS: usize = 3;
+pub(crate) const LABEL: usize = 0;
+pub(crate) const SPLIT: usize = 1;
+pub(crate) const DOMAIN: usize = 2;
+
+/// The reader of one format: rows in order.
 pub(crate) trait Rows: Send {
     /// Features per sample.
     fn dim(&self) -> usize;
-    /// Whether samples have labels.
-    fn has_labels(&self) -> bool;
-    /// Number of samples, where the file tells.
+    /// Whether samples have this tag.
+    fn has(&self, tag: usize) -> bool;
+    /// Number of samples, if known before they are read.
     fn len(&self) -> Option<usize>;
+    /// The split that is read, of a file that keeps its splits apart.
+    fn split(&self) -> Option<Split> {
+        None
+    }
     /// The next samples, at most `most`; none at the end.
     fn read(&mut self, most: usize) -> Result<Piece, Error>;
 }
 
-/// What [`Rows::read`] gives; `labels` is empty if there are none.
+/// The result of [`Rows::read`]. A tag that samples do not have is empty.
 #[derive(Default)]
 pub(crate) struct Piece {
     pub x: Vec<f32>,
-    pub labels: Vec<Label>,
+    pub tags: [Vec<Label>; TAGS],
 }

@@ -1,28 +1,36 @@
-//! What the operating system tells about memory; nothing where it does not.
+//! Memory of the machine and of this process, as the operating system reports it.
 
 use loranpac::memory::Room;
 
-/// Memory that is left to what nobody estimates: texts, tables, the readers' buffers.
+/// Memory reserved for what no estimate covers: texts, tables, the readers' buffers.
 const RESERVE: usize = 16 << 20;
-/// The scratch space of a thread where the caches are not known.
+/// The scratch space of a thread if the sizes of the caches are unknown.
 const SCRATCH: u64 = 64 << 20;
 
-/// The most memory that this process has had resident.
+/// The peak resident memory of this process. Linux only.
 pub fn peak_memory() -> Option<u64> {
     kilobytes("/proc/self/status", "VmHWM:")
 }
 
-/// The memory that this process has resident now.
+/// The resident memory of this process. Linux only.
 pub fn resident_memory() -> Option<u64> {
     kilobytes("/proc/self/status", "VmRSS:")
 }
 
-/// Memory that can be used without swapping: what the machine has left, and what the limits of this process leave of it.
+/// Memory that can be used without swapping: what the machine has available, within the limits of this process.
 pub fn available_memory() -> Option<u64> {
-    [kilobytes("/proc/meminfo", "MemAvailable:"), address_space(), control_group()].into_iter().flatten().min()
+    let machine = kilobytes("/proc/meminfo", "MemAvailable:").or_else(by_system_call);
+    [machine, address_space(), control_group()].into_iter().flatten().min()
 }
 
-/// What this process may still take, with some to spare.
+/// The available memory of systems without `/proc`.
+fn by_system_call() -> Option<u64> {
+    let memory = sysinfo::MemoryRefreshKind::nothing().with_ram();
+    let system = sysinfo::System::new_with_specifics(sysinfo::RefreshKind::nothing().with_memory(memory));
+    Some(system.available_memory()).filter(|&bytes| bytes > 0)
+}
+
+/// The memory that this process may still allocate, less a reserve.
 pub fn room() -> Room {
     let available = available_memory().map(|bytes| (bytes as usize).saturating_sub(RESERVE));
     // The linear algebra gives each thread a buffer of twice the largest cache.
@@ -31,7 +39,7 @@ pub fn room() -> Room {
     Room { available, scratch: caches.max().map_or(SCRATCH, |cache| 2 * cache) as usize + RESERVE }
 }
 
-/// What `ulimit -v` leaves.
+/// The address space that `ulimit -v` leaves.
 fn address_space() -> Option<u64> {
     let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
@@ -39,7 +47,7 @@ fn address_space() -> Option<u64> {
     Some(limit.saturating_sub(kilobytes("/proc/self/status", "VmSize:")?))
 }
 
-/// What the memory limit of the innermost control group leaves, of version 2 or 1.
+/// The memory that the limit of the innermost control group leaves, of version 2 or 1.
 fn control_group() -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let number = |path: String| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
@@ -92,5 +100,7 @@ mod tests {
         let available = available_memory().unwrap();
         assert!(available > 0 && available <= all, "{available} of {all}");
         assert!(room().scratch > RESERVE);
+        let system = by_system_call().unwrap();
+        assert!(system > 0 && system <= all, "{system} of {all}");
     }
 }

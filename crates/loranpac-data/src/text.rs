@@ -1,34 +1,34 @@
-//! Text of others, made safe for where it is shown: a terminal, JSON, Markdown; and what counts as a number in it.
+//! Escapes for text from files, for terminals, JSON and Markdown; and which texts are integers.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Shows control characters as escapes such as `\u{1b}`: C0 (line ends and tabs too), DEL, C1 and the characters that
-/// change the direction of writing. What is printed then moves no cursor, sets no title and stays on one line.
+/// Replaces control characters by escapes such as `\u{1b}`: C0 (including line ends and tabs), DEL, C1 and the characters
+/// that change the direction of writing. The result moves no cursor, sets no title and stays on one line.
 pub fn escape(text: &str) -> Cow<'_, str> {
     replace(text, is_control, |out, c| write!(out, "{}", c.escape_unicode()))
 }
 
-/// [`escape`] for text of several lines: line ends stay.
+/// Like [`escape`], but keeps line ends.
 pub fn escape_lines(text: &str) -> Cow<'_, str> {
     replace(text, |c| is_control(c) && c != '\n', |out, c| write!(out, "{}", c.escape_unicode()))
 }
 
-/// The same JSON without raw control characters: serializers leave DEL, C1 and directions of writing as they are. These
-/// occur inside of strings only, where `\u009b` is the same character.
+/// Escapes control characters in JSON: serializers leave DEL, C1 and directions of writing as they are. These occur only
+/// in strings, where `\u009b` is the same character.
 pub fn escape_json(json: &str) -> Cow<'_, str> {
     let layout = |c| matches!(c, '\n' | '\r' | '\t');
     replace(json, |c| is_control(c) && !layout(c), |out, c| write!(out, "\\u{:04x}", c as u32))
 }
 
-/// Text inside of a paragraph, a heading or a table cell of Markdown: nothing in it is markup, and it stays on one line.
+/// Escapes text for a paragraph, a heading or a table cell of Markdown: nothing in it is markup, and it stays on one line.
 pub fn escape_markdown(text: &str) -> String {
     let markup = |c| matches!(c, '|' | '*' | '_' | '`' | '[' | ']' | '<' | '>' | '#' | '\\');
-    // Line ends first: the backslashes of their escapes are text as well.
+    // Line ends first: the backslashes of their escapes must be escaped, too.
     replace(&escape(text), markup, |out, c| write!(out, "\\{c}")).into_owned()
 }
 
-/// The number that a text is, if it is written as numbers are: `7` and `-7`, but not `007`, `+7`, ` 7` or `-0`, which are
+/// The integer that a text denotes in its canonical form: `7` and `-7`, but not `007`, `+7`, ` 7` or `-0`, which are
 /// different texts and must not become one class.
 pub fn integer(text: &str) -> Option<i64> {
     text.parse().ok().filter(|number: &i64| number.to_string() == text)
@@ -50,7 +50,7 @@ fn replace(
     let mut out = String::with_capacity(text.len() + 16);
     for c in text.chars() {
         if affected(c) {
-            // A string takes everything.
+            // Writing to a string cannot fail.
             let _ = instead(&mut out, c);
         } else {
             out.push(c);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use loranpac::Label;
 use loranpac_data::Dataset;
 use loranpac_data::error::{ArrayProblem, Error};
-use loranpac_data::formats::{self, Array, Elements, read_npy};
+use loranpac_data::formats::{Array, Elements, read_npy};
 use tempfile::TempDir;
 
 use files::npy;
@@ -108,7 +108,7 @@ fn other_writers_headers_are_read() {
 fn a_truncated_file_is_refused() {
     let whole = npy("<f4", false, "(2, 3)", &floats(&[0.0; 6]));
     for cut in 1..=24 {
-        check_bad(&whole[..whole.len() - cut], |p| matches!(p, ArrayProblem::Truncated { promised: 24, .. }));
+        check_bad(&whole[..whole.len() - cut], |p| matches!(p, ArrayProblem::Truncated { needed: 24, .. }));
     }
     check_bad(&whole[..50], |p| matches!(p, ArrayProblem::NotNpy(_)));
     check_bad(&whole[..4], |p| matches!(p, ArrayProblem::NotNpy(_)));
@@ -262,9 +262,69 @@ fn files_that_are_not_feature_files_are_refused() {
     let cut = write(&folder, "b.npz", &whole[..whole.len() / 2]);
     assert!(Dataset::open(&cut).is_err());
     let text = write(&folder, "c.csv", b"1,2,3");
-    assert!(matches!(Dataset::open(&text), Err(Error::UnknownFormat { .. })));
+    assert!(matches!(Dataset::open(&text), Err(Error::NoSplit { .. })));
+    let array = write(&folder, "d.npy", &npy("<f4", false, "(2, 2)", &[0; 16]));
+    assert!(matches!(Dataset::open(&array), Err(Error::NoSplit { .. })));
+    let sheet = write(&folder, "e.xlsx", b"PK");
+    let message = Dataset::open(&sheet).unwrap_err().to_string();
+    assert!(message.contains("unsupported feature file") && message.contains("parquet, ") | message.contains("csv, "));
     assert!(matches!(Dataset::open(&folder.path().join("none.npz")), Err(Error::Read { .. })));
-    assert!(formats::open(&damaged, &|_| true).is_err());
+}
+
+/// The data set of [`arrays`] as a table, in another order of rows; `val` counts as training.
+const TABLE: &str = "a,b,label,Split,domain\n\
+    0,1,30,train,p\n9,8,10,test,q\n2,3,10,val,p\n4,5,30,Train,q\n7,6,30,test,p\n6,7,10,valid,p\n";
+
+#[test]
+fn a_table_with_a_column_split_is_a_data_set() {
+    let folder = TempDir::new().unwrap();
+    check_dataset(&write(&folder, "set.csv", TABLE.as_bytes()));
+    check_dataset(&write(&folder, "set.tsv", TABLE.replace(',', "\t").as_bytes()));
+    let object = |line: &str| {
+        let cells: Vec<&str> = line.split(',').collect();
+        let [a, b, label, split, domain] = cells[..] else { panic!("{line}") };
+        format!("{{\"split\":\"{split}\",\"x\":[{a},{b}],\"domain\":\"{domain}\",\"target\":{label}}}\n")
+    };
+    let objects: String = TABLE.lines().skip(1).map(object).collect();
+    let path = write(&folder, "set.jsonl", objects.as_bytes());
+    check_dataset(&path);
+    let data = Dataset::open(&path).unwrap();
+    let domains = ["p", "p", "q", "p"].map(Label::from).to_vec();
+    assert_eq!((data.train.domain, data.test.domain.unwrap().len()), (Some(domains), 2));
+    // The same digest as from arrays, apart from the domains.
+    let table = TABLE.replace(",domain", "").replace(",p\n", "\n").replace(",q\n", "\n");
+    let table = Dataset::open(&write(&folder, "set.csv", table.as_bytes())).unwrap();
+    assert_eq!(table.digest(), Dataset::open(&npz(&folder, &arrays(), true)).unwrap().digest());
+}
+
+#[test]
+fn a_table_that_is_no_data_set_is_refused_with_what_to_do() {
+    let folder = TempDir::new().unwrap();
+    let check = |text: &str, words: &[&str]| {
+        let message = Dataset::open(&write(&folder, "set.csv", text.as_bytes())).unwrap_err().to_string();
+        assert!(words.iter().all(|word| message.contains(word)), "{message}");
+    };
+    check("a,y\n1,2\n", &["column split", "train or test", "x_train"]);
+    check("a,split\n1,train\n", &["no labels", "target"]);
+    check("a,y,split\n1,2,train\n", &["no row whose split is test"]);
+    check("a,y,split\n1,2,test\n", &["no row whose split is train"]);
+    check("a,y,split\n1,2,train\n1,2,other\n", &["row 1", "\"other\"", "valid"]);
+    check("a,y,split\n1,2,train\n1,2, \n", &["line 3", "split is empty"]);
+    check("a,y,split\n1,2,train\nNaN,2,test\n", &["feature 0 of row 1"]);
+}
+
+#[test]
+fn usual_names_are_found_in_any_case() {
+    let folder = TempDir::new().unwrap();
+    let renamed = |names: [&'static str; 4]| {
+        let all: Vec<_> = names.into_iter().zip(arrays().into_iter().map(|(_, bytes)| bytes)).collect();
+        npz(&folder, &all, false)
+    };
+    check_dataset(&renamed(["X_train", "Y_train", "X_test", "Y_test"]));
+    check_dataset(&renamed(["embeddings_train", "labels_train", "embeddings_test", "labels_test"]));
+    check_dataset(&renamed(["Features_Train", "class_train", "embedding_test", "target_TEST"]));
+    let message = Dataset::open(&renamed(["vectors", "y_train", "x_test", "y_test"])).unwrap_err().to_string();
+    assert!(message.contains("no array x_train") && message.contains("vectors"), "{message}");
 }
 
 #[test]

@@ -5,14 +5,16 @@ mod files;
 
 use std::io::Cursor;
 use std::path::Path;
+use std::sync::Arc;
 
 use files::parquet::{Features, Labels, all, compressed, write};
 use files::{X, Y};
 use loranpac::Label;
 use loranpac_data::error::Error;
-use loranpac_data::{Batch, Format, Options, Reader};
+use loranpac_data::{Batch, Dataset, Format, Options, Reader, Split};
 use parquet::basic::{Compression, Encoding};
 use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
 
 fn read(bytes: &[u8], options: &Options) -> Result<Vec<Batch>, Error> {
     let source = Cursor::new(bytes.to_vec());
@@ -114,7 +116,7 @@ fn a_footer_that_claims_too_much_is_refused_without_the_memory() {
     let mut deep = vec![0x15, 2, 0x19, 0xfc, 0xe8, 7];
     (0..1000).for_each(|_| deep.extend([0x35, 0, 0x18, 1, b'm', 0x15, 2, 0]));
     deep.push(0);
-    check_bad(&footer(&deep), &Options::default(), &["footer", "too deep"]);
+    check_bad(&footer(&deep), &Options::default(), &["footer", "too deeply"]);
     check_bad(&footer(&[0x19, 0xfc, 0xff, 0xff, 0xff, 0x7f]), &Options::default(), &["footer", "truncated"]);
 }
 
@@ -136,11 +138,45 @@ fn a_compression_that_would_need_c_is_refused_with_what_to_do() {
             let mut bytes = plain.clone();
             bytes[at + 1] = 12;
             if let Err(e) = read(&bytes, &Options::default())
-                && e.to_string().contains("zstd, which is not read here; write it with snappy, gzip, lz4 or none")
+                && e.to_string().contains("zstd, which is not supported; write it with snappy, gzip, lz4 or none")
             {
                 changed += 1;
             }
         }
     }
     assert_eq!(changed, 1);
+}
+
+#[test]
+fn a_column_split_makes_a_table_a_data_set() {
+    use parquet::data_type::{ByteArray, ByteArrayType, FloatType, Int64Type};
+    let schema = "message m { repeated float Embedding; required binary target (UTF8); required binary split (UTF8); \
+                  optional int64 domain; }";
+    let schema = Arc::new(parquet::schema::parser::parse_message_type(schema).unwrap());
+    let mut file = SerializedFileWriter::new(Vec::new(), schema, Arc::default()).unwrap();
+    let mut group = file.next_row_group().unwrap();
+    let texts = |values: [&str; 3]| values.map(ByteArray::from);
+    let mut column = group.next_column().unwrap().unwrap();
+    let levels = (Some(&[1; 6][..]), Some(&[0, 1, 0, 1, 0, 1][..]));
+    column.typed::<FloatType>().write_batch(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], levels.0, levels.1).unwrap();
+    column.close().unwrap();
+    for values in [texts(["b", "a", "b"]), texts(["train", "test", "valid"])] {
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<ByteArrayType>().write_batch(&values, None, None).unwrap();
+        column.close().unwrap();
+    }
+    let mut column = group.next_column().unwrap().unwrap();
+    column.typed::<Int64Type>().write_batch(&[7, 8, 9], Some(&[1; 3]), None).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    let bytes = file.into_inner().unwrap();
+    let options = Options { split: Split::Test, ..Options::default() };
+    let test = Batch { x: vec![3.0, 4.0], labels: Some(vec![Label::from("a")]), first: 0 };
+    assert_eq!(read(&bytes, &options).unwrap(), [test]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("set.parquet");
+    std::fs::write(&path, &bytes).unwrap();
+    let data = Dataset::open(&path).unwrap();
+    assert_eq!((data.train.x, data.train.y), (vec![1.0, 2.0, 5.0, 6.0], vec![1, 1]));
+    assert_eq!(data.train.domain, Some(vec![Label::Integer(7), Label::Integer(9)]));
 }

@@ -109,6 +109,45 @@ fn a_folder_of_arrays_is_read_by_halves() {
 }
 
 #[test]
+fn the_split_that_is_read_is_known_where_a_file_has_two() {
+    let test = Options { split: Split::Test, ..Options::default() };
+    let x_test = || npy("|u1", false, "(1, 1)", &[7]);
+    let both = npz(&[("x_train", x_npy()), ("x_test", x_test())], true);
+    for (options, split, dim) in [(&Options::default(), Split::Train, 3), (&test, Split::Test, 1)] {
+        let reader = open(&both, Format::Npz, options).unwrap();
+        assert_eq!((reader.split(), reader.dim()), (Some(split), dim));
+    }
+    let fallback = Options { fallback: true, ..test.clone() };
+    let one = npz(&[("x_train", x_npy()), ("y_train", y_npy())], true);
+    assert!(open(&one, Format::Npz, &test).is_err());
+    let mut reader = open(&one, Format::Npz, &fallback).unwrap();
+    assert_eq!(reader.split(), None);
+    assert_eq!(drain(&mut reader, 2).unwrap().labels, numbers());
+    assert_eq!(open(&both, Format::Npz, &fallback).unwrap().split(), Some(Split::Test));
+}
+
+#[test]
+fn a_column_split_divides_a_table() {
+    let text = "a,split,y\n1,train,5\n2,test,6\n3,test,7\n4,valid,8\n";
+    let lines = "{\"x\":[1],\"split\":\"train\",\"y\":5}\n{\"x\":[2],\"split\":\"TEST\",\"y\":6}\n\
+                 {\"x\":[3],\"split\":\"test\",\"y\":7}\n{\"x\":[4],\"split\":\"val\",\"y\":8}\n";
+    for (text, format) in [(text, Format::Csv), (lines, Format::Jsonl)] {
+        for (split, x, labels) in [(Split::Train, [1.0, 4.0], [5, 8]), (Split::Test, [2.0, 3.0], [6, 7])] {
+            for most in [1, 2, 9] {
+                let options = Options { split, ..Options::default() };
+                let mut reader = open(text.as_bytes(), format, &options).unwrap();
+                assert_eq!((reader.dim(), reader.split(), reader.len()), (1, Some(split), None));
+                let batch = drain(&mut reader, most).unwrap();
+                assert_eq!((batch.x, batch.labels.unwrap()), (x.to_vec(), labels.map(Label::Integer).to_vec()));
+            }
+        }
+    }
+    let test = Options { split: Split::Test, ..Options::default() };
+    check_bad(b"a,split\n1,train\n", Format::Csv, &test, &["no row whose split is test"]);
+    check_bad(b"a,split\n1,holdout\n", Format::Csv, &test, &["row 0", "\"holdout\"", "train, val, valid or test"]);
+}
+
+#[test]
 fn every_number_type_becomes_a_feature() {
     let check = |descr: &str, data: &[u8], expected: &[f32]| {
         assert_eq!(read(&npy(descr, false, "(2, 1)", data), Format::Npy, &Options::default()).unwrap().x, expected);
@@ -195,8 +234,9 @@ fn what_is_wrong_with_arrays_is_told() {
     let bad = |arrays: &[(&str, Vec<u8>)], options: &Options, expected: &[&str]| {
         check_bad(&npz(arrays, true), Format::Npz, options, expected);
     };
-    bad(&[("features", x_npy())], &plain, &["no array x or x_train", "features"]);
-    bad(&[("x_train", x_npy())], &Options { split: Split::Test, ..plain.clone() }, &["x_test", "x_train"]);
+    bad(&[("vectors", x_npy())], &plain, &["no array x or x_train", "vectors", "--features"]);
+    bad(&[("embedding", x_npy()), ("Features", x_npy())], &plain, &["embedding and Features", "--features"]);
+    bad(&[("x_train", x_npy())], &Options { split: Split::Test, ..plain.clone() }, &["x_test", "x_train", "--split"]);
     bad(&[("x", x_npy())], &label("z"), &["no array z"]);
     bad(&[("x", x_npy()), ("y", npy("|u1", false, "(4,)", &[0; 4]))], &plain, &["array y", "[4]", "(5,)"]);
     bad(&[("x", x_npy()), ("y", npy("|u1", false, "(5, 1)", &[0; 5]))], &plain, &["array y", "[5, 1]"]);
@@ -221,9 +261,9 @@ fn what_is_wrong_with_tensors_is_told() {
     let bad = |bytes: &[u8], expected: &[&str]| check_bad(bytes, Format::Safetensors, &Options::default(), expected);
     let whole = x_y_tensors();
     bad(&whole[..5], &["shorter"]);
-    bad(&whole[..20], &["not all there"]);
-    bad(&whole[..whole.len() - 1], &["promises 100 bytes", "99"]);
-    bad(&[0xff; 16], &["not all there"]);
+    bad(&whole[..20], &["header should have"]);
+    bad(&whole[..whole.len() - 1], &["should have 100 bytes", "99"]);
+    bad(&[0xff; 16], &["header should have"]);
     bad(b"\x02\0\0\0\0\0\0\0{]", &["header"]);
     let lie = String::from_utf8_lossy(&whole).into_owned();
     let lie = lie.replace("[5,3]", "[5,9]").into_bytes();
@@ -244,7 +284,7 @@ fn what_is_wrong_with_a_table_is_told() {
     };
     bad("", &plain, &["no lines"]);
     bad("\n\n", &plain, &["no lines"]);
-    bad("y\n1\n", &plain, &["no column besides the label"]);
+    bad("y\n1\n", &plain, &["no feature columns"]);
     bad("a,b\n1,2\n3\n", &plain, &["line 3", "1 cells", "2"]);
     bad("a,b\n1,2\n3,4,5\n", &plain, &["line 3", "3 cells"]);
     bad("a,b\n1,x\n", &plain, &["line 2", "column b", "\"x\"", "label"]);
@@ -259,7 +299,7 @@ fn what_is_wrong_with_a_table_is_told() {
     bad("a,b\n1,2\n", &label("kind"), &["label column kind", "a, b"]);
     bad("1,2\n3,4\n", &label("kind"), &["label column kind", "0, 1"]);
     bad("1,2\n3,4\n", &label("2"), &["label column 2", "0, 1"]);
-    bad("a,label,y\n1,2,3\n", &plain, &["label and y", "name one"]);
+    bad("a,label,y\n1,2,3\n", &plain, &["label and y", "keep one"]);
     check_bad(b"a,y\n1,\xff\n", Format::Csv, &plain, &["line 2", "UTF-8"]);
     check_bad(b"\xff,y\n1,2\n", Format::Csv, &plain, &["line 1", "UTF-8"]);
     let long = format!("a,y\n{},1\n", "z".repeat(100_000));
@@ -274,21 +314,21 @@ fn what_is_wrong_with_objects_is_told() {
     };
     bad("", &plain, &["no samples"]);
     bad("[1,2]\n", &plain, &["line 1", "map"]);
-    bad("{\"z\":[1]}\n", &plain, &["features key x or features", "z"]);
+    bad("{\"z\":[1]}\n", &plain, &["features key x or embeddings", "z", "--features"]);
     bad("{\"x\":[1]}\n", &label("kind"), &["label key kind", "x"]);
-    bad("{\"x\":[1],\"embedding\":[1]}\n", &plain, &["embedding and x", "name one"]);
+    bad("{\"x\":[1],\"embedding\":[1]}\n", &plain, &["embedding and x", "keep one"]);
     bad("{\"x\":[]}\n", &plain, &["line 1", "no features"]);
     bad("{\"x\":3}\n", &plain, &["line 1", "sequence"]);
     bad("{\"x\":[1,null]}\n", &plain, &["line 1", "null", "character"]);
     bad("{\"x\":[1]}\n\n{\"x\":[1,2]}\n", &plain, &["line 3", "2 features", "1"]);
     bad("{\"x\":[1]}\n{\"x\":[1]", &plain, &["line 2", "EOF"]);
     bad("{\"x\":[1]} {}\n", &plain, &["line 1", "trailing"]);
-    bad("{\"x\":[1]}\n{\"y\":[1]}\n", &plain, &["line 2", "key x is not there"]);
-    bad("{\"x\":[1],\"y\":1}\n{\"x\":[1]}\n", &plain, &["line 2", "key y is not there"]);
+    bad("{\"x\":[1]}\n{\"y\":[1]}\n", &plain, &["line 2", "missing key x"]);
+    bad("{\"x\":[1],\"y\":1}\n{\"x\":[1]}\n", &plain, &["line 2", "missing key y"]);
     bad("{\"x\":[1],\"y\":1.5}\n", &plain, &["line 1", "1.5", "whole number"]);
     bad("{\"x\":[1],\"y\":null}\n", &plain, &["line 1", "null", "a label"]);
     bad("{\"x\":[1],\"y\":18446744073709551615}\n", &plain, &["line 1", "64 bits"]);
-    bad("{\"x\":[1],\"x\":[2]}\n", &plain, &["line 1", "twice"]);
+    bad("{\"x\":[1],\"x\":[2]}\n", &plain, &["line 1", "duplicate key x"]);
     bad("{\"x\":[NaN]}\n", &plain, &["line 1"]);
     bad("{\"x\":[1]}\n{\"x\":[1e39]}\n", &plain, &["line 2", "out of range"]);
 }
@@ -299,7 +339,13 @@ fn a_format_that_is_not_known_is_told_with_those_that_are() {
     let path = folder.path().join("a.xlsx");
     std::fs::write(&path, csv(true, ',', &y_texts())).unwrap();
     let message = Reader::open(&path, &Options::default()).err().unwrap().to_string();
-    assert!(message.contains("\"xlsx\"") && message.contains("csv") && message.contains("npz"), "{message}");
+    assert!(
+        message.contains("unsupported feature file")
+            && message.contains("\"xlsx\"")
+            && message.contains("csv")
+            && message.contains("npz"),
+        "{message}"
+    );
     let options = Options { format: Some("hdf5".to_owned()), ..Options::default() };
     assert!(Reader::open(&path, &options).err().unwrap().to_string().contains("\"hdf5\""));
     let missing = Reader::open(&folder.path().join("none.csv"), &Options::default());

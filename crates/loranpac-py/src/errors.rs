@@ -30,8 +30,9 @@ pub fn eval(error: loranpac_bench::Error) -> PyErr {
     use loranpac_data::error::{ArrayProblem, Error as DataError};
     match error {
         Error::Engine(error) => engine(error),
+        Error::Data(DataError::Engine(error)) => engine(error),
         Error::Data(DataError::Array { problem: ArrayProblem::Memory(_), .. }) => PyMemoryError::new_err(shown(error)),
-        Error::Read { .. } => PyOSError::new_err(shown(error)),
+        Error::Read { .. } | Error::Data(DataError::Read { .. }) => PyOSError::new_err(shown(error)),
         other => value(other),
     }
 }

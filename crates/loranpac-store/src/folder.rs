@@ -7,6 +7,8 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use loranpac_data::atomic::{hidden, parent};
+
 use crate::disk::{Disk, open_lock, remove_if_there};
 use crate::error::Error;
 
@@ -40,19 +42,6 @@ pub(crate) fn next_manifest(folder: &Path) -> PathBuf {
 /// Where the manifest of an earlier version is kept.
 pub(crate) fn kept_manifest(folder: &Path, version: u64) -> PathBuf {
     folder.join(format!("{MANIFEST}.{version:08}"))
-}
-
-/// A hidden name beside a place, which depends on the place alone.
-pub(crate) fn hidden(place: &Path, ending: &str) -> Option<PathBuf> {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(place.file_name()?);
-    name.push(format!(".{ending}"));
-    Some(place.with_file_name(name))
-}
-
-/// The folder that a place is in.
-pub(crate) fn parent(place: &Path) -> &Path {
-    place.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Makes this process the one that may write.

@@ -10,15 +10,16 @@ use std::io::{BufReader, Read, Write};
 use std::path::Path;
 
 use loranpac::{Classifier, Label, Weights, Width};
+use loranpac_data::safetensors::{HeaderError, TensorInfo, header, read_header};
 use safetensors::Dtype;
 use safetensors::tensor::Metadata;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::beside::AtomicFile;
 use crate::disk::{Disk, RealDisk, open_through_links};
 use crate::error::Error;
 use crate::lift::{LiftRecord, hex};
+use crate::output;
 use crate::precision::{Encoding, LARGEST_EXPONENT, Precision};
 
 /// What the file says it is.
@@ -77,13 +78,13 @@ impl Inference {
             hash.update(&bytes);
         }
         let header = self.header(weights, encoding, hex(&hash.finalize())).map_err(|e| Error::write(path)(e.into()))?;
-        let mut file = AtomicFile::create_on(disk, path)?;
+        let mut file = output::create_on(disk, path)?;
         file.write_all(&header).map_err(Error::write(path))?;
         for column in weights.columns() {
             encoding.encode(column, &mut bytes);
             file.write_all(&bytes).map_err(Error::write(path))?;
         }
-        file.replace()
+        file.replace().map_err(Error::write(path))
     }
 
     /// Reads a model back and checks all of it. The sizes in the header are compared with the file's length before
@@ -93,7 +94,10 @@ impl Inference {
         let file = open_through_links(path)?;
         let length = file.metadata().map_err(Error::read(path))?.len();
         let mut file = BufReader::with_capacity(1 << 18, file);
-        let metadata = read_header(&mut file, length, path)?;
+        let (metadata, _) = read_header(&mut file, length).map_err(|error| match error {
+            HeaderError::Read(source) => Error::read(path)(source),
+            HeaderError::Damaged(reason) => damaged(&reason),
+        })?;
         let record = read_record(&metadata, path)?;
         let tensor = match (metadata.info("weights"), metadata.offset_keys().len()) {
             (Some(tensor), 1) => tensor,
@@ -154,41 +158,13 @@ impl Inference {
             Precision::F32 => ("F32", 4),
             Precision::F16 => ("F16", 2),
         };
-        let end = weights.width() * weights.classes() * size;
+        let (shape, bytes) = ([weights.classes(), weights.width()], weights.width() * weights.classes() * size);
         let model = serde_json::to_string(&record)?;
-        // The maps of `json!` are ordered, so that the same model always gives the same bytes.
-        let header = serde_json::json!({
-            "__metadata__": {
-                "format": FORMAT, "version": VERSION.to_string(), "sha256": hex(&Sha256::digest(&model)), "model": model,
-            },
-            "weights": {"dtype": dtype, "shape": [weights.classes(), weights.width()], "data_offsets": [0, end]},
+        let metadata = serde_json::json!({
+            "format": FORMAT, "version": VERSION.to_string(), "sha256": hex(&Sha256::digest(&model)), "model": model,
         });
-        let mut text = serde_json::to_vec(&header)?;
-        text.resize(text.len().next_multiple_of(8), b' ');
-        Ok([&(text.len() as u64).to_le_bytes(), text.as_slice()].concat())
+        Ok(header([TensorInfo { name: "weights", dtype, shape: &shape, bytes }], Some(metadata)))
     }
-}
-
-/// The safetensors header; it accounts for every byte of the file.
-fn read_header(file: &mut impl Read, length: u64, path: &Path) -> Result<Metadata, Error> {
-    let mut size = [0; 8];
-    if length < 8 {
-        return Err(Error::damaged(path, format!("it has {length} bytes")));
-    }
-    file.read_exact(&mut size).map_err(Error::read(path))?;
-    let size = u64::from_le_bytes(size);
-    if size > length - 8 {
-        return Err(Error::damaged(path, format!("its header should have {size} bytes, the file has {length}")));
-    }
-    let mut header = vec![0; size as usize];
-    file.read_exact(&mut header).map_err(Error::read(path))?;
-    let metadata: Metadata = serde_json::from_slice(&header).map_err(|e| Error::damaged(path, e))?;
-    let data = metadata.data_len() as u64;
-    if data != length - 8 - size {
-        let reason = format!("its weights should have {data} bytes, but {} are there", length - 8 - size);
-        return Err(Error::damaged(path, reason));
-    }
-    Ok(metadata)
 }
 
 /// Format, version, and the model's text, in this order: a newer version may have another text.

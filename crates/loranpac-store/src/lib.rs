@@ -4,7 +4,6 @@
 //! (`docs/format.md` has every detail). [`Session`] opens it, changes it in memory and commits the change as a whole: a
 //! power cut, a full disk or a killed process leaves the model as it was or as it is to be, and nothing in between.
 
-mod beside;
 mod commit;
 mod digest;
 pub mod disk;
@@ -20,6 +19,7 @@ pub mod manifest;
 mod merge;
 mod needs;
 pub mod onnx;
+pub mod output;
 mod precision;
 mod save;
 mod segment;
@@ -27,7 +27,6 @@ mod session;
 pub mod temperature;
 mod verify;
 
-pub use beside::AtomicFile;
 pub use digest::{Fingerprint, TaskDigest};
 pub use edit::{AT_ONCE, Edited};
 pub use encoder::Encoder;

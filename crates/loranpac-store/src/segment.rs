@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use loranpac::internals::{Buffer, Source};
+use loranpac_data::safetensors::{HeaderError, TensorInfo, header, read_header};
 use memmap2::Mmap;
-use safetensors::{Dtype, SafeTensors};
+use safetensors::Dtype;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::disk::{Disk, Output, create_anew, open_regular};
@@ -83,19 +83,15 @@ impl<'a> Tensor<'a> {
 /// Writes tensors into a new file and syncs it. Those with larger elements come first, so that every tensor is aligned.
 pub fn write(disk: &dyn Disk, path: &Path, mut tensors: Vec<Tensor<'_>>) -> Result<FileEntry, Error> {
     tensors.sort_by_key(|tensor| std::cmp::Reverse(tensor.size));
-    let mut header = serde_json::Map::new();
-    let mut at = 0;
-    for tensor in &tensors {
-        let length: usize = tensor.runs.iter().map(|run| run.len()).sum();
-        let place = json!({ "dtype": tensor.dtype, "shape": tensor.shape, "data_offsets": [at, at + length] });
-        header.insert(tensor.name.clone(), place);
-        at += length;
-    }
-    let mut header = serde_json::Value::Object(header).to_string().into_bytes();
-    header.resize(header.len().next_multiple_of(8), b' ');
-    let length = (header.len() as u64).to_le_bytes();
+    let infos = tensors.iter().map(|Tensor { name, dtype, shape, runs, .. }| TensorInfo {
+        name,
+        dtype,
+        shape,
+        bytes: runs.iter().map(|run| run.len()).sum(),
+    });
+    let header = header(infos, None);
     let runs = tensors.iter().flat_map(|tensor| &tensor.runs).copied();
-    write_bytes(disk, path, [&length[..], &header].into_iter().chain(runs))
+    write_bytes(disk, path, [header.as_slice()].into_iter().chain(runs))
 }
 
 /// Writes a file and syncs it. What an earlier attempt has left under its name is removed first.
@@ -160,20 +156,25 @@ impl Segment {
 
     /// The numbers of a tensor that must have this shape, where they lie.
     pub fn tensor<T: Element>(&self, name: &str, rows: usize, columns: usize) -> Result<Numbers<T>, Error> {
-        let tensors = SafeTensors::deserialize(&self.map).map_err(|e| self.damaged(e.to_string()))?;
-        let tensor = tensors.tensor(name).map_err(|e| self.damaged(e.to_string()))?;
-        if tensor.dtype() != T::DTYPE || tensor.shape() != [rows, columns] {
-            let (found, shape) = (tensor.dtype(), tensor.shape());
+        let (header, start) = read_header(&mut &self.map[..], self.map.len() as u64).map_err(|error| match error {
+            HeaderError::Read(source) => Error::Read { path: self.path.clone(), source },
+            HeaderError::Damaged(reason) => self.damaged(reason),
+        })?;
+        let tensor = header.info(name).ok_or_else(|| self.damaged(format!("tensor {name} is missing")))?;
+        if tensor.dtype != T::DTYPE || tensor.shape != [rows, columns] {
+            let (found, shape) = (tensor.dtype, &tensor.shape);
             let expected = format!("{} of [{rows}, {columns}]", T::NAME);
             return Err(self.damaged(format!("tensor {name} is {found:?} of {shape:?} instead of {expected}")));
         }
-        let start = tensor.data().as_ptr() as usize - self.map.as_ptr() as usize;
+        // The header accounts for every byte of the file.
+        let (start, end) = (start as usize + tensor.data_offsets.0, start as usize + tensor.data_offsets.1);
         if !start.is_multiple_of(size_of::<T>()) {
             // Version 0.1.0 wrote such files: f64 after an odd number of f32.
-            let copy: Vec<T> = tensor.data().chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect();
+            let data = self.map[start..end].chunks_exact(size_of::<T>());
+            let copy: Vec<T> = data.map(bytemuck::pod_read_unaligned).collect();
             return Ok(Numbers { source: Arc::new(copy), count: rows * columns, copied: true });
         }
-        let view = View::<T> { map: self.map.clone(), start, length: tensor.data().len(), numbers: PhantomData };
+        let view = View::<T> { map: self.map.clone(), start, length: end - start, numbers: PhantomData };
         Ok(Numbers { source: Arc::new(view), count: rows * columns, copied: false })
     }
 }

@@ -20,7 +20,8 @@ fn main() -> Result<(), Error> {
 
     let classifier = all.classifier()?;
     for class in 0..4u8 {
-        let right = classifier.predict(&samples(class, 9))?.iter().filter(|label| **label == i64::from(class).into()).count();
+        let right =
+            classifier.predict(&samples(class, 9))?.iter().filter(|label| **label == i64::from(class).into()).count();
         println!("class {class}: {right} of 20 right");
     }
     println!("{} samples of {} classes", all.summary().samples, all.summary().classes);

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use loranpac::{Features, Label};
-use loranpac_data::Split;
 use loranpac_data::text::integer;
 use loranpac_store::{AT_ONCE, Edited, Session};
 
@@ -205,7 +204,7 @@ pub fn relabel(args: RelabelArgs) -> Result<()> {
     on_threads(args.threads, || {
         let mut model = open(&args.model, AT_ONCE)?;
         let (known, dim) = (labels(&model), model.manifest().lift.dim);
-        let (x, own) = read_all(args.samples.open(&args.file, Split::Train, dim)?)?;
+        let (x, own) = read_all(args.samples.open(&args.file, dim)?)?;
         let x = Features::new(&x, dim)?;
         let from = match (&args.from, own) {
             (Some(from), _) => match find_label(&known, from) {
@@ -241,7 +240,7 @@ pub fn unlearn(args: UnlearnArgs) -> Result<()> {
     on_threads(args.threads, || {
         let mut model = open(&args.model, AT_ONCE)?;
         let dim = model.manifest().lift.dim;
-        let (x, own) = read_all(args.samples.open_labelled(&args.file, Split::Train, dim)?)?;
+        let (x, own) = read_all(args.samples.open_labelled(&args.file, dim)?)?;
         let (x, own) = (Features::new(&x, dim)?, own.unwrap_or_default());
         let tasks = model.manifest().tasks.len();
         match model.unlearn(x, &own, args.again)? {

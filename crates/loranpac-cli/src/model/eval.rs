@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use loranpac::{Classifier, Features, Label, UNCALIBRATED, softmax};
-use loranpac_data::Split;
 use loranpac_store::temperature::{fit, negative_log_likelihood};
 use loranpac_store::{Fingerprint, Session, TaskDigest};
 use serde_json::json;
 
-use super::{Predictor, ROWS, Samples, on_threads, print, raw, shown};
+use super::{Predictor, ROWS, Samples, labelled, on_threads, print, raw, shown};
 use crate::say::changed;
 use crate::table;
 
@@ -22,7 +21,7 @@ const BINS: usize = 15;
 pub struct Args {
     /// The model, or an inference file that export has written
     model: PathBuf,
-    /// A file of samples with labels; x_test is read where a file has both halves
+    /// A file of samples with labels; the test split is read where a file has two
     file: PathBuf,
     /// Also count a sample as right if its class is among the K best
     #[arg(long, default_value_t = 5, value_name = "K")]
@@ -42,7 +41,7 @@ pub struct Args {
 pub struct CalibrateArgs {
     /// The model
     model: PathBuf,
-    /// Samples with labels that the model has not learned; x_test is read where a file has both halves
+    /// Samples with labels that the model has not learned; the test split is read where a file has two
     file: PathBuf,
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
@@ -63,7 +62,7 @@ struct Scored {
 }
 
 fn score(classifier: &Classifier, file: &Path, samples: &Samples) -> Result<Scored> {
-    let mut reader = samples.open_labelled(file, Split::Test, classifier.dim())?;
+    let mut reader = labelled(file, samples.open_test(file, classifier.dim(), false)?)?;
     let (mut known, mut strange, mut digest) = (Vec::new(), BTreeMap::new(), TaskDigest::default());
     while let Some(batch) = reader.next(ROWS)? {
         let x = Features::new(&batch.x, classifier.dim())?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use loranpac::{Features, Label, Schedule, StreamSizes};
-use loranpac_data::{Reader, Split};
+use loranpac_data::Reader;
 use loranpac_store::{Encoder, Fingerprint, Session, TaskDigest};
 use serde_json::json;
 
@@ -20,7 +20,8 @@ use crate::say::{changed, note};
 pub struct Args {
     /// The model
     model: PathBuf,
-    /// Files of samples with labels; each is a task. - reads standard input
+    /// Files of samples with labels; each is a task. The training split is read where a file has two. - reads standard
+    /// input
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Divide files into tasks of N samples, each of which is safe on the disk before the next begins
@@ -142,7 +143,7 @@ fn learn_file(model: &mut Session, file: &Path, args: &Args, last: bool) -> Resu
     let (mut done, mut left) = (0, 0);
     let total = plan.as_ref().map(|plan| plan.iter().map(|task| task.samples).sum::<usize>() as u64);
     let bar = Count::new(&name, total, args.quiet);
-    let mut reader = args.samples.open_labelled(file, Split::Train, dim)?;
+    let mut reader = args.samples.open_labelled(file, dim)?;
     for number in 0.. {
         let planned = plan.as_ref().map(|plan| plan.get(number));
         if let Some(None) = planned {
@@ -231,7 +232,7 @@ struct Survey {
 fn survey(model: &Session, file: &Path, args: &Args, known: &HashMap<String, usize>) -> Result<Survey> {
     let manifest = model.manifest();
     let dim = manifest.lift.dim;
-    let mut reader: Reader = args.samples.open_labelled(file, Split::Train, dim)?;
+    let mut reader: Reader = args.samples.open_labelled(file, dim)?;
     let mut seen = Encoder::named(args.encoder.clone());
     let mut tasks = Vec::new();
     let kinds: HashMap<String, &Label> = manifest.classes.iter().map(|c| (c.label.to_string(), &c.label)).collect();

@@ -8,14 +8,16 @@ pub mod inspect;
 pub mod keep;
 pub mod learn;
 pub mod merge;
-mod npz;
 pub mod predict;
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use loranpac::memory;
 use loranpac::{Classifier, Label, UNCALIBRATED};
+use loranpac_data::disk::open_through_links;
 use loranpac_data::system;
 use loranpac_data::text::{escape, integer};
 use loranpac_data::{Options, Reader, Split};
@@ -29,39 +31,69 @@ pub use loranpac_store::ROWS;
 /// How files of samples are read.
 #[derive(clap::Args, Clone)]
 pub struct Samples {
-    /// Column, key or array with the labels [default: label, y or class]
+    /// Column, key or array with the labels [default: y, labels, label, class or target]
     #[arg(long, value_name = "NAME", help_heading = "Samples")]
     pub label: Option<String>,
-    /// Column, key or array with the features [default: x, features or embedding]
+    /// Column, key or array with the features [default: x, embeddings, embedding or features]
     #[arg(long, value_name = "NAME", help_heading = "Samples")]
     pub features: Option<String>,
-    /// Format of standard input (file name -), or of files whose name does not tell: csv, jsonl, npy, npz, parquet, ...
+    /// Format of standard input (file name -), or of files with another extension: csv, jsonl, npy, npz, parquet, ...
     #[arg(long, value_name = "NAME", help_heading = "Samples")]
     pub format: Option<String>,
+    /// Which samples to read of a file with x_train and x_test, or with a column split [default: train; predict, eval
+    /// and calibrate: test]
+    #[arg(long, value_name = "SPLIT", help_heading = "Samples",
+        value_parser = PossibleValuesParser::new(["train", "test"]).map(|name| match name.as_str() {
+            "test" => Split::Test,
+            _ => Split::Train,
+        }))]
+    pub split: Option<Split>,
 }
 
 impl Samples {
+    /// The options, where `split` is read unless the user wants the other.
     pub fn options(&self, split: Split) -> Options {
-        Options { split, label: self.label.clone(), features: self.features.clone(), format: self.format.clone() }
+        let (label, features, format) = (self.label.clone(), self.features.clone(), self.format.clone());
+        Options { split: self.split.unwrap_or(split), fallback: false, label, features, format }
     }
 
-    /// Opens a file whose samples must be of this dimension.
-    pub fn open(&self, path: &Path, split: Split, dim: usize) -> Result<Reader> {
-        let reader = Reader::open(path, &self.options(split))?;
-        if reader.dim() != dim {
-            bail!("{}: its samples have {} features, but the model was made for {dim}", path.display(), reader.dim());
+    /// Opens the training samples, or all samples, of a file. They must have `dim` features.
+    pub fn open(&self, path: &Path, dim: usize) -> Result<Reader> {
+        open(path, &self.options(Split::Train), dim)
+    }
+
+    /// Opens the test samples, or all samples, of a file, and prints which ones where it has two splits. With `fallback`,
+    /// the training samples are read where a file has no others.
+    pub fn open_test(&self, path: &Path, dim: usize, fallback: bool) -> Result<Reader> {
+        let fallback = fallback && self.split.is_none();
+        let reader = open(path, &Options { fallback, ..self.options(Split::Test) }, dim)?;
+        if let (Some(split), None) = (reader.split(), self.split) {
+            let (read, other) = (split.name(), split.other().name());
+            note!("note: {}: reading the {read} split; --split {other} reads the other", shown(path));
         }
         Ok(reader)
     }
 
-    /// The same with labels.
-    pub fn open_labelled(&self, path: &Path, split: Split, dim: usize) -> Result<Reader> {
-        let reader = self.open(path, split, dim)?;
-        if !reader.has_labels() {
-            bail!("{}: it has no labels; name their column with --label", path.display());
-        }
-        Ok(reader)
+    /// Opens the training samples, or all samples, of a file with labels.
+    pub fn open_labelled(&self, path: &Path, dim: usize) -> Result<Reader> {
+        labelled(path, self.open(path, dim)?)
     }
+}
+
+fn open(path: &Path, options: &Options, dim: usize) -> Result<Reader> {
+    let reader = Reader::open(path, options)?;
+    if reader.dim() != dim {
+        bail!("{}: its samples have {} features, but the model was made for {dim}", path.display(), reader.dim());
+    }
+    Ok(reader)
+}
+
+/// Refuses samples without labels.
+pub fn labelled(path: &Path, reader: Reader) -> Result<Reader> {
+    if !reader.has_labels() {
+        bail!("{}: no labels; name their column, key or array with --label", path.display());
+    }
+    Ok(reader)
 }
 
 /// Everything in a file: for commands that need all of it at once.
@@ -119,6 +151,7 @@ impl Predictor {
         if novelty {
             bail!("{} has no basis to measure novelty with; give the model itself", shown(path));
         }
+        refuse_samples(path)?;
         // All of the file is read, and its numbers may be in half precision there.
         let bytes = std::fs::metadata(path).map_or(0, |file| file.len() as usize);
         let advice = "a model of a smaller --width needs less";
@@ -143,6 +176,17 @@ impl Predictor {
     pub fn temperature(&self) -> f64 {
         self.classifier.temperature().unwrap_or(UNCALIBRATED)
     }
+}
+
+/// Refuses a file that cannot be an inference file, such as a file of samples: there is no JSON where its header would be.
+fn refuse_samples(path: &Path) -> Result<()> {
+    let mut start = [0; 9];
+    let read = open_through_links(path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok());
+    let named = path.extension().is_some_and(|e| e == "safetensors");
+    if read && start[8] != b'{' && !named {
+        bail!("{} is not a model: give a folder NAME.lrp, or a file that export has written", shown(path));
+    }
+    Ok(())
 }
 
 /// What an inference file or an ONNX file of a model holds.

@@ -3,16 +3,16 @@
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use loranpac::{Classifier, Features, Label, UNCALIBRATED, softmax};
+use loranpac_data::formats::{Column, to_npz};
 use loranpac_data::text::escape_json;
 use loranpac_data::{Reader, Split};
 use serde_json::json;
 
-use super::npz::{self, Column};
 use super::{Predictor, ROWS, Samples, named, on_threads, raw, shown, warn_stale_temperature};
-use crate::file::Target;
+use crate::file::{self, Target};
 use crate::say::{Unwritten, note};
 
 /// Options of `predict`.
@@ -21,7 +21,7 @@ use crate::say::{Unwritten, note};
 pub struct Args {
     /// The model, or an inference file that export has written
     model: PathBuf,
-    /// A file of samples; - reads standard input
+    /// A file of samples; the test split is read where a file has two. - reads standard input
     file: PathBuf,
     /// Write to this file instead of standard output
     #[arg(long, short, value_name = "FILE")]
@@ -44,8 +44,8 @@ pub struct Args {
     /// Give no label to samples of a novelty beyond this
     #[arg(long, value_name = "N")]
     reject: Option<f64>,
-    /// Read x_test instead of x_train where a file has both
-    #[arg(long)]
+    /// Another name of --split test
+    #[arg(long, hide = true, conflicts_with = "split")]
     test: bool,
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
@@ -78,8 +78,8 @@ fn predict(args: &Args) -> Result<()> {
     }
     let predictor = Predictor::open(&args.model, args.wants_novelty())?;
     let classifier = &predictor.classifier;
-    let split = if args.test { Split::Test } else { Split::Train };
-    let mut reader = args.samples.open(&args.file, split, classifier.dim())?;
+    let samples = Samples { split: args.samples.split.or(args.test.then_some(Split::Test)), ..args.samples.clone() };
+    let mut reader = samples.open_test(&args.file, classifier.dim(), true)?;
     if args.probabilities && classifier.temperature().is_none() {
         note!("note: probabilities are uncalibrated; `loranpac calibrate` fits a temperature on held-out samples");
     }
@@ -127,21 +127,24 @@ fn write_answers(
     terminal: bool,
     failed: &dyn Fn(io::Error) -> anyhow::Error,
 ) -> Result<()> {
-    let mut out = BufWriter::new(out);
+    if args.to == To::Jsonl {
+        let mut out = BufWriter::new(out);
+        answers(args, classifier, reader, |answer, classifier| {
+            let line = answer.json(args, classifier).to_string();
+            let line = if terminal { escape_json(&line) } else { line.as_str().into() };
+            writeln!(out, "{line}").map_err(failed)
+        })?;
+        return out.flush().map_err(failed);
+    }
     let label = |label: &Label| if terminal { named(label) } else { label.to_string() };
     let labels: Vec<String> = classifier.labels().iter().map(label).collect();
-    if args.to == To::Csv {
-        let top = args.top.min(labels.len());
-        writeln!(out, "{}", header(args, top, &labels).join(",")).map_err(failed)?;
-    }
-    answers(args, classifier, reader, |answer, classifier| {
-        let line = match args.to {
-            To::Jsonl if terminal => escape_json(&answer.json(args, classifier).to_string()).into_owned(),
-            To::Jsonl => answer.json(args, classifier).to_string(),
-            To::Csv | To::Npz => answer.csv(args, &labels).join(","),
-        };
-        writeln!(out, "{line}").map_err(failed)
-    })?;
+    let unwritten = |error: csv::Error| match error.into_kind() {
+        csv::ErrorKind::Io(error) => failed(error),
+        other => failed(io::Error::other(format!("{other:?}"))),
+    };
+    let mut out = csv::Writer::from_writer(BufWriter::new(out));
+    out.write_record(header(args, args.top.min(labels.len()), &labels)).map_err(unwritten)?;
+    answers(args, classifier, reader, |answer, _| out.write_record(answer.csv(args, &labels)).map_err(unwritten))?;
     out.flush().map_err(failed)
 }
 
@@ -183,7 +186,7 @@ impl Answer<'_> {
     fn csv(&self, args: &Args, labels: &[String]) -> Vec<String> {
         let mut cells = vec![self.number.to_string()];
         for (class, score) in &self.best {
-            cells.push(if self.rejected { String::new() } else { quoted(&labels[*class]) });
+            cells.push(if self.rejected { String::new() } else { labels[*class].clone() });
             cells.push(score.to_string());
             cells.extend(self.shares.as_ref().map(|shares| format!("{:.6}", shares[*class])));
         }
@@ -251,7 +254,8 @@ impl Arrays {
             columns.push(("scores", Column::Matrix(labels.len(), self.scores)));
             columns.push(("classes", Column::Labels(labels.to_vec())));
         }
-        npz::write(path, &columns)
+        let bytes = to_npz(&columns).with_context(|| format!("cannot write {}", raw(path)))?;
+        file::write(path, &bytes)
     }
 }
 
@@ -264,12 +268,7 @@ fn header(args: &Args, top: usize, labels: &[String]) -> Vec<String> {
     }
     cells.extend(args.wants_novelty().then(|| "novelty".to_owned()));
     if args.scores {
-        cells.extend(labels.iter().map(|label| quoted(&format!("score:{label}"))));
+        cells.extend(labels.iter().map(|label| format!("score:{label}")));
     }
     cells
-}
-
-/// A cell of a CSV file.
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }

@@ -1,62 +1,74 @@
-//! Feature files with named arrays: which arrays are the samples, and how their rows are read together.
+//! Feature files with named arrays: which arrays hold the samples, and how their rows are read together.
 
 use std::path::{Path, PathBuf};
 
+use super::names::{self, FEATURES, LABELS};
 use super::stream::Stream;
 use crate::error::{ArrayProblem, Error};
-use crate::rows::{Options, Piece, Rows, Split};
+use crate::rows::{LABEL, Options, Piece, Rows, Split};
 
 /// A file, or a folder, with named arrays.
-pub(super) trait Container {
+pub(crate) trait Container: Send {
     /// The names of its arrays.
     fn names(&self) -> Vec<String>;
     /// Opens an array, one of [`Container::names`].
     fn array(&mut self, name: &str) -> Result<Stream, Error>;
 }
 
-/// Features, and labels beside them.
-pub(super) struct Pair {
+/// Features and their labels, read together.
+pub(crate) struct Pair {
     path: PathBuf,
     x: (String, Stream),
     y: Option<(String, Stream)>,
     rows: usize,
     dim: usize,
     row: usize,
+    split: Option<Split>,
 }
 
-/// Finds features and labels: by the names that are asked for, else `x` and `y`, else those of the asked half.
-pub(super) fn choose(path: &Path, mut container: impl Container, options: &Options) -> Result<Pair, Error> {
+/// Finds features and labels: by the names in `options`, else by usual names (`x` and `y`), else by usual names of the
+/// split (`x_train` and `y_train`).
+pub(super) fn choose(path: &Path, container: &mut dyn Container, options: &Options) -> Result<Pair, Error> {
     let names = container.names();
-    let there = |name: &str| names.iter().any(|n| n == name);
-    let half = match options.split {
-        Split::Train => "train",
-        Split::Test => "test",
-    };
-    let missing = |array: String| {
-        let found = if names.is_empty() { "none at all".to_owned() } else { names.join(", ") };
-        Error::MissingArray { path: path.to_owned(), array, found }
-    };
+    let split = options.split;
     let x = match &options.features {
-        Some(name) if there(name) => name.clone(),
-        Some(name) => return Err(missing(name.clone())),
-        None => ["x".to_owned(), format!("x_{half}")]
-            .into_iter()
-            .find(|name| there(name))
-            .ok_or_else(|| missing(format!("x or x_{half}")))?,
+        Some(name) => names::find(path, &names, Some(name), (FEATURES, ""), "array")?.map(|at| names[at].clone()),
+        None => match (pick(path, &names, FEATURES, "")?, pick(path, &names, FEATURES, split.suffix())?) {
+            (None, None) if options.fallback => pick(path, &names, FEATURES, split.other().suffix())?,
+            (plain, of_split) => plain.or(of_split),
+        },
     };
+    let Some(x) = x else {
+        let wanted = format!("x or x{}", split.suffix());
+        let advice = match pick(path, &names, FEATURES, split.other().suffix())? {
+            Some(_) => "; read the other split with --split",
+            None => names::ADVICE,
+        };
+        return Err(names::missing(path, &names, wanted, "array", advice));
+    };
+    // The labels of `x` are `y`, and those of `x_test` are `y_test`.
+    let own = [Split::Train, Split::Test].into_iter().find(|split| x.to_ascii_lowercase().ends_with(split.suffix()));
     let y = match &options.label {
-        Some(name) if there(name) => Some(name.clone()),
-        Some(name) => return Err(missing(name.clone())),
-        // The labels of `x` are `y`, and those of `x_test` are `y_test`.
-        None => Some(x.strip_prefix('x').map_or("y".to_owned(), |rest| format!("y{rest}"))).filter(|name| there(name)),
+        Some(name) => names::find(path, &names, Some(name), (LABELS, ""), "array")?.map(|at| names[at].clone()),
+        None => pick(path, &names, LABELS, own.map_or("", Split::suffix))?,
     };
+    let both = |own: &Split| names.iter().any(|name| names::is_usual(name, FEATURES, own.other().suffix()));
     let x = (x.clone(), container.array(&x)?);
     let y = y.map(|name| container.array(&name).map(|stream| (name, stream))).transpose()?;
-    Pair::new(path, x, y)
+    Ok(Pair { split: own.filter(both), ..Pair::new(path, x, y)? })
+}
+
+/// The array with a usual name and a suffix. The first of the usual names wins; others must be unique.
+pub(crate) fn pick(path: &Path, names: &[String], usual: &[&str], suffix: &str) -> Result<Option<String>, Error> {
+    let first = format!("{}{suffix}", usual[0]);
+    if names.contains(&first) {
+        return Ok(Some(first));
+    }
+    Ok(names::find(path, names, None, (usual, suffix), "array")?.map(|at| names[at].clone()))
 }
 
 impl Pair {
-    /// Puts features and labels together, if they have as many rows.
+    /// Puts features and labels together, which must have the same number of rows.
     pub fn new(path: &Path, x: (String, Stream), y: Option<(String, Stream)>) -> Result<Pair, Error> {
         let refuse = |array: &str, problem| Error::Array { path: path.to_owned(), array: array.to_owned(), problem };
         let (rows, dim) = x.1.feature_shape().map_err(|problem| refuse(&x.0, problem))?;
@@ -66,7 +78,7 @@ impl Pair {
             let expected = format!("({rows},), one per row of {},", x.0);
             return Err(refuse(name, ArrayProblem::Shape { found: labels.shape.clone(), expected }));
         }
-        Ok(Pair { path: path.to_owned(), x, y, rows, dim, row: 0 })
+        Ok(Pair { path: path.to_owned(), x, y, rows, dim, row: 0, split: None })
     }
 }
 
@@ -75,27 +87,31 @@ impl Rows for Pair {
         self.dim
     }
 
-    fn has_labels(&self) -> bool {
-        self.y.is_some()
+    fn has(&self, tag: usize) -> bool {
+        tag == LABEL && self.y.is_some()
     }
 
     fn len(&self) -> Option<usize> {
         Some(self.rows)
     }
 
+    fn split(&self) -> Option<Split> {
+        self.split
+    }
+
     fn read(&mut self, most: usize) -> Result<Piece, Error> {
         let rows = most.min(self.rows - self.row);
+        let mut piece = Piece::default();
         if rows == 0 {
-            return Ok(Piece::default());
+            return Ok(piece);
         }
         let path = &self.path;
         let refuse = |array: &str, problem| Error::Array { path: path.clone(), array: array.to_owned(), problem };
-        let x = self.x.1.features(rows).map_err(|problem| refuse(&self.x.0, problem))?;
-        let labels = match &mut self.y {
-            Some((name, labels)) => labels.labels(rows).map_err(|problem| refuse(name, problem))?,
-            None => Vec::new(),
-        };
+        piece.x = self.x.1.features(rows).map_err(|problem| refuse(&self.x.0, problem))?;
+        if let Some((name, labels)) = &mut self.y {
+            piece.tags[LABEL] = labels.labels(rows).map_err(|problem| refuse(name, problem))?;
+        }
         self.row += rows;
-        Ok(Piece { x, labels })
+        Ok(piece)
     }
 }

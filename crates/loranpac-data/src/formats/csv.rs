@@ -1,11 +1,11 @@
-//! Tables as text: one sample per line, one column per feature and perhaps one for the label.
+//! Tables as text: one sample per line, one column per feature, and optional columns for label, split and domain.
 //!
-//! **Header.** The first line is a header if a cell of it is not a number. If the labels were asked for by place
-//! (`first`, `last`, a number), their cell tells only if it is one of the usual names, because a label may be a text.
-//! A line `0,1,2,...`, of three columns or more, is a header too: so pandas writes columns that have no names.
+//! **Header.** The first line is a header if one of its cells is not a number. If the label column is given by position
+//! (`first`, `last`, a number), its cell counts only if it is a usual name, because a label may be a text. A line
+//! `0,1,2,...` of three or more columns is a header as well: pandas writes it for columns without names.
 //!
-//! **Cells** lie between tabs if the first line has any, else between semicolons, else between commas. Blanks around
-//! names and numbers do not count. A label is what the file says, blanks included: ` cat` and `cat` are two classes.
+//! **Cells** are separated by tabs if the first line contains one, else by semicolons if it contains one, else by
+//! commas. Blanks around names and numbers are ignored. Labels keep their blanks: ` cat` and `cat` are two classes.
 
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -14,23 +14,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use csv::{ByteRecord, ReaderBuilder};
 
-use super::text;
+use super::{names, text};
 use crate::error::{Error, LineProblem};
-use crate::rows::{Options, Piece, Rows};
+use crate::rows::{LABEL, Options, Piece, Rows, TAGS};
 
-/// The byte order mark, with which some programs begin a file.
+/// The byte order mark that some programs write.
 const MARK: &[u8] = b"\xef\xbb\xbf";
-/// As much of the first line as is looked at for delimiters.
+/// Bytes of the first line that are searched for delimiters.
 const GLANCE: u64 = 1 << 16;
 
 pub(super) struct Csv {
     path: PathBuf,
     reader: csv::Reader<Limited>,
-    /// Bytes that may still be read for one record.
+    /// Bytes that may still be read for the current record.
     left: Arc<AtomicUsize>,
     /// Names of the columns, if there is a header.
     names: Option<Vec<String>>,
-    label: Option<usize>,
+    /// Columns of label, split and domain.
+    tags: [Option<usize>; TAGS],
     columns: usize,
     record: ByteRecord,
     /// Whether `record` is the first line of a file without a header, which is a sample.
@@ -48,23 +49,22 @@ impl Csv {
         let delimiter = delimiter.unwrap_or_else(|| delimiter_of(&glance));
         let left = Arc::new(AtomicUsize::new(0));
         let source = Limited { source, left: left.clone() };
-        // Lines of different lengths are told by us, with the line; headers as well.
+        // This module checks the lengths of lines and detects headers itself.
         let reader = ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(source);
         let record = ByteRecord::new();
-        let mut csv =
-            Csv { path: path.to_owned(), reader, left, names: None, label: None, columns: 0, record, pending: false };
+        let (path, tags) = (path.to_owned(), [None; TAGS]);
+        let mut csv = Csv { path, reader, left, names: None, tags, columns: 0, record, pending: false };
         if !csv.advance()? {
-            return Err(Error::Container { path: path.to_owned(), reason: "there are no lines".to_owned() });
+            return Err(Error::Container { path: csv.path, reason: "no lines".to_owned() });
         }
         csv.understand(options)?;
         if csv.dim() == 0 {
-            let reason = "there is no column besides the label".to_owned();
-            return Err(Error::Container { path: path.to_owned(), reason });
+            return Err(Error::Container { path: csv.path, reason: "no feature columns".to_owned() });
         }
         Ok(csv)
     }
 
-    /// Takes the first line for a header or a sample.
+    /// Decides whether the first line is a header or a sample.
     fn understand(&mut self, options: &Options) -> Result<(), Error> {
         let line = self.line();
         let cells: Result<Vec<&str>, _> =
@@ -73,16 +73,16 @@ impl Csv {
         self.columns = cells.len();
         let wanted = options.label.as_deref();
         let place = wanted.and_then(|wanted| place(wanted, cells.len()));
-        let usual = |cell: &str| text::LABELS.iter().any(|label| label.eq_ignore_ascii_case(cell));
+        let usual = |cell: &str| names::LABELS.iter().any(|label| label.eq_ignore_ascii_case(cell));
         let features = || cells.iter().enumerate().filter(|&(at, _)| Some(at) != place).map(|(_, cell)| *cell);
         let counted = cells.len() > 2 && features().enumerate().all(|(at, cell)| cell == at.to_string());
         let label_is_name =
             place.is_some_and(|at| usual(cells[at]) || Some(cells[at]) == wanted && cells[at].parse::<f32>().is_err());
         if !(counted || label_is_name || features().any(|cell| cell.parse::<f32>().is_err())) {
-            self.label = match (place, wanted) {
+            self.tags[LABEL] = match (place, wanted) {
                 (None, Some(wanted)) => {
                     let columns: Vec<String> = (0..cells.len()).map(|at| at.to_string()).collect();
-                    return Err(text::missing(&self.path, &columns, wanted.to_owned(), "label column"));
+                    return Err(names::missing(&self.path, &columns, wanted.to_owned(), "label column", ""));
                 }
                 (place, _) => place,
             };
@@ -92,13 +92,14 @@ impl Csv {
         if let Some(number) = cells.iter().position(|cell| cell.is_empty()) {
             return Err(self.refuse(line, LineProblem::NoName { number: number + 1 }));
         }
-        // A column that has the name comes before one that has the place.
+        // A name takes precedence over a position.
         let label = match place {
             Some(place) => Some(cells.iter().position(|&cell| Some(cell) == wanted).unwrap_or(place)),
-            None => text::find(&self.path, &cells, wanted, text::LABELS, "label column")?,
+            None => names::find(&self.path, &cells, wanted, (names::LABELS, ""), "label column")?,
         };
+        let [split, domain] = names::parts(&self.path, &cells)?.map(|place| place.filter(|_| place != label));
         let names = cells.iter().map(|cell| (*cell).to_owned()).collect();
-        (self.label, self.names) = (label, Some(names));
+        (self.tags, self.names) = ([label, split, domain], Some(names));
         Ok(())
     }
 
@@ -130,11 +131,12 @@ impl Csv {
         }
         for (at, cell) in self.record.iter().enumerate() {
             let cell = std::str::from_utf8(cell).map_err(|_| LineProblem::NotText)?;
-            if Some(at) == self.label {
+            if let Some(tag) = self.tags.iter().position(|&place| place == Some(at)) {
                 if cell.trim().is_empty() {
-                    return Err(LineProblem::EmptyLabel { column: self.column(at) });
+                    let what = ["label", "split", "domain"][tag];
+                    return Err(LineProblem::Empty { column: self.column(at), what });
                 }
-                piece.labels.push(text::label(cell));
+                piece.tags[tag].push(text::label(cell));
             } else {
                 let cell = cell.trim();
                 let number = cell.parse().map_err(|_| self.not_a_number(at, cell))?;
@@ -147,20 +149,20 @@ impl Csv {
     fn not_a_number(&self, at: usize, cell: &str) -> LineProblem {
         let hint = match () {
             _ if cell.contains(',') => "; decimals need a point",
-            _ if self.label.is_none() => "; if it is the label, name its column",
+            _ if self.tags[LABEL].is_none() => "; if it is the label, name its column with --label",
             _ => "",
         };
         LineProblem::NotANumber { column: self.column(at), cell: text::shorten(cell), hint }
     }
 
-    /// What to call a column: its name, or its number from 0.
+    /// A column in messages: its name, or its number from 0.
     fn column(&self, at: usize) -> String {
         let name = self.names.as_ref().and_then(|names| names.get(at));
         name.map_or_else(|| at.to_string(), |name| text::shorten(name))
     }
 }
 
-/// Fails when one record has taken more than it may.
+/// A source that fails when one record is too long.
 struct Limited {
     source: Box<dyn Read + Send>,
     left: Arc<AtomicUsize>,
@@ -181,11 +183,11 @@ impl Read for Limited {
 
 impl Rows for Csv {
     fn dim(&self) -> usize {
-        self.columns - usize::from(self.label.is_some())
+        self.columns - self.tags.iter().flatten().count()
     }
 
-    fn has_labels(&self) -> bool {
-        self.label.is_some()
+    fn has(&self, tag: usize) -> bool {
+        self.tags[tag].is_some()
     }
 
     fn len(&self) -> Option<usize> {
@@ -204,7 +206,7 @@ impl Rows for Csv {
     }
 }
 
-/// A column by its place.
+/// A column by its position.
 fn place(wanted: &str, columns: usize) -> Option<usize> {
     let place = match wanted {
         "first" => Some(0),
@@ -214,7 +216,7 @@ fn place(wanted: &str, columns: usize) -> Option<usize> {
     place.filter(|&place| place < columns)
 }
 
-/// A look at the beginning of the first line; the source that is given back begins where the text does.
+/// Reads ahead. Returns the source without a byte order mark, and the start of the first line.
 fn look(mut source: Box<dyn Read + Send>) -> io::Result<(Box<dyn Read + Send>, Vec<u8>)> {
     let mut start = Vec::new();
     source.by_ref().take(GLANCE).read_to_end(&mut start)?;

@@ -1,15 +1,15 @@
-//! Elements of an array as they lie in a file, and how they become ours.
+//! The types of elements in array files, and their conversion.
 
 use half::{bf16, f16};
 
 use loranpac::memory;
 
-use super::Elements;
+use super::array::Elements;
 use crate::error::ArrayProblem;
 
-/// What an element is, with its size.
+/// The type of an element, with its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Float(usize),
     /// bfloat16.
     Brain,
@@ -36,7 +36,7 @@ impl Kind {
         matches!(self, Kind::Unicode(_) | Kind::Bytes(_))
     }
 
-    /// What its elements are kept in.
+    /// An empty vector for its elements.
     pub fn empty(self) -> Elements {
         match self {
             Kind::Float(_) | Kind::Brain => Elements::Float(Vec::new()),
@@ -45,8 +45,7 @@ impl Kind {
         }
     }
 
-    /// Appends the numbers in `raw`, a whole number of them, as features. Strings are left out: who reads features has
-    /// refused them.
+    /// Appends the numbers in `raw` as features. Strings are skipped: the caller has refused them.
     pub fn features(self, raw: &[u8], big: bool, out: &mut Vec<f32>) {
         let items = raw.chunks_exact(self.bytes());
         match self {
@@ -60,7 +59,7 @@ impl Kind {
         }
     }
 
-    /// Appends the elements in `raw`, a whole number of them.
+    /// Appends the elements in `raw`.
     pub fn convert(self, raw: &[u8], big: bool, data: &mut Elements) -> Result<(), ArrayProblem> {
         let items = raw.chunks_exact(self.bytes());
         let room = match data {
@@ -77,7 +76,7 @@ impl Kind {
                     let value = number(b, big);
                     out.push(i64::try_from(value).map_err(|_| ArrayProblem::Label {
                         row: out.len(),
-                        reason: format!("{value} does not fit into 64 bits with a sign"),
+                        reason: format!("{value} does not fit into a signed integer of 64 bits"),
                     })?);
                 }
             }
@@ -85,7 +84,7 @@ impl Kind {
                 for b in items {
                     let points = b.chunks_exact(4).map(|p| {
                         let point = number(p, big) as u32;
-                        char::from_u32(point).ok_or_else(|| format!("{point:#x} is not a character of Unicode"))
+                        char::from_u32(point).ok_or_else(|| format!("{point:#x} is not a Unicode character"))
                     });
                     let text = points.collect::<Result<String, _>>();
                     let mut text = text.map_err(|reason| ArrayProblem::Label { row: out.len(), reason })?;
@@ -97,11 +96,11 @@ impl Kind {
                 for b in items {
                     let end = b.iter().rposition(|&c| c != 0).map_or(0, |last| last + 1);
                     let text = std::str::from_utf8(&b[..end]);
-                    let reason = "its bytes are not text in UTF-8".to_owned();
+                    let reason = "it is not valid UTF-8".to_owned();
                     out.push(text.map_err(|_| ArrayProblem::Label { row: out.len(), reason })?.to_owned());
                 }
             }
-            _ => unreachable!("the container was made by Kind::empty"),
+            _ => unreachable!("the vector was made by Kind::empty"),
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! One JSON object per line: `{"x": [0.5, 1.5], "y": "cat"}`. Other keys are passed over, as are empty lines.
+//! One JSON object per line: `{"x": [0.5, 1.5], "y": "cat"}`. Other keys and empty lines are ignored.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,9 +9,12 @@ use loranpac::Label;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, de};
 
-use super::text;
+use super::{names, text};
 use crate::error::{Error, LineProblem};
-use crate::rows::{Options, Piece, Rows};
+use crate::rows::{Options, Piece, Rows, TAGS};
+
+/// Features and tags of one line.
+type Sample = (Vec<f32>, [Option<Label>; TAGS]);
 
 pub(super) struct Jsonl {
     path: PathBuf,
@@ -20,32 +23,33 @@ pub(super) struct Jsonl {
     dim: usize,
     buffer: Vec<u8>,
     line: u64,
-    /// Whether `buffer` is the first sample, which was read to learn the keys.
+    /// Whether `buffer` holds the first sample, which was read to find the keys.
     pending: bool,
 }
 
-/// Which keys are the samples.
+/// The keys that are read.
 struct Keys {
     features: String,
-    label: Option<String>,
+    /// Label, split and domain.
+    tags: [Option<String>; TAGS],
 }
 
 impl Jsonl {
     pub fn open(path: &Path, source: Box<dyn Read + Send>, options: &Options) -> Result<Jsonl, Error> {
-        let keys = Keys { features: String::new(), label: None };
+        let keys = Keys { features: String::new(), tags: Default::default() };
         let source = BufReader::new(source);
         let mut jsonl =
             Jsonl { path: path.to_owned(), source, keys, dim: 0, buffer: Vec::new(), line: 0, pending: true };
         if !jsonl.advance()? {
-            return Err(Error::Container { path: path.to_owned(), reason: "there are no samples".to_owned() });
+            return Err(Error::Container { path: path.to_owned(), reason: "no samples".to_owned() });
         }
         let first: BTreeMap<String, IgnoredAny> =
             serde_json::from_slice(&jsonl.buffer).map_err(|e| jsonl.refuse(json(e)))?;
         let names: Vec<String> = first.into_keys().collect();
-        let place = text::find(path, &names, options.features.as_deref(), text::FEATURES, "features key")?;
-        let place = place.ok_or_else(|| text::missing(path, &names, text::FEATURES.join(" or "), "features key"))?;
-        let label = text::find(path, &names, options.label.as_deref(), text::LABELS, "label key")?;
-        jsonl.keys = Keys { features: names[place].clone(), label: label.map(|at| names[at].clone()) };
+        let place = names::find(path, &names, options.features.as_deref(), (names::FEATURES, ""), "features key")?;
+        let place = place.ok_or_else(|| names::missing_features(path, &names, "features key"))?;
+        let tags = names::tags(path, &names, options, "label key")?.map(|tag| tag.map(|at| names[at].clone()));
+        jsonl.keys = Keys { features: names[place].clone(), tags };
         jsonl.dim = jsonl.sample()?.0.len();
         if jsonl.dim == 0 {
             return Err(jsonl.refuse(LineProblem::Json("has no features".to_owned())));
@@ -73,7 +77,7 @@ impl Jsonl {
     }
 
     /// The sample in `buffer`.
-    fn sample(&self) -> Result<(Vec<f32>, Option<Label>), Error> {
+    fn sample(&self) -> Result<Sample, Error> {
         let mut reader = serde_json::Deserializer::from_slice(&self.buffer);
         let sample = self.keys.deserialize(&mut reader).and_then(|sample| reader.end().map(|()| sample));
         sample.map_err(|e| self.refuse(json(e)))
@@ -89,8 +93,8 @@ impl Rows for Jsonl {
         self.dim
     }
 
-    fn has_labels(&self) -> bool {
-        self.keys.label.is_some()
+    fn has(&self, tag: usize) -> bool {
+        self.keys.tags[tag].is_some()
     }
 
     fn len(&self) -> Option<usize> {
@@ -103,25 +107,27 @@ impl Rows for Jsonl {
             if !std::mem::take(&mut self.pending) && !self.advance()? {
                 break;
             }
-            let (x, label) = self.sample()?;
+            let (x, tags) = self.sample()?;
             if x.len() != self.dim {
                 return Err(self.refuse(LineProblem::Features { found: x.len(), expected: self.dim }));
             }
             piece.x.extend(x);
-            piece.labels.extend(label);
+            for (column, tag) in piece.tags.iter_mut().zip(tags) {
+                column.extend(tag);
+            }
         }
         Ok(piece)
     }
 }
 
-/// What the parser says, in which every line is the first.
+/// The parser's message. The parser sees one line at a time, so its line number is always 1.
 fn json(error: serde_json::Error) -> LineProblem {
     LineProblem::Json(error.to_string().replace(" at line 1 column ", " at character "))
 }
 
-/// Features go straight into a vector: a tree of JSON values would be eight times as large.
+/// Parses features straight into a vector: a tree of JSON values would be eight times as large.
 impl<'de> DeserializeSeed<'de> for &Keys {
-    type Value = (Vec<f32>, Option<Label>);
+    type Value = Sample;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_map(self)
@@ -129,37 +135,38 @@ impl<'de> DeserializeSeed<'de> for &Keys {
 }
 
 impl<'de> Visitor<'de> for &Keys {
-    type Value = (Vec<f32>, Option<Label>);
+    type Value = Sample;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "an object with the key {}", self.features)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let (mut features, mut label) = (None, None);
+        let (mut features, mut tags) = (None, [const { None }; TAGS]);
         while let Some(key) = map.next_key::<String>()? {
-            if key == self.features {
-                if features.replace(map.next_value()?).is_some() {
-                    return Err(de::Error::custom(format!("the key {key} is there twice")));
-                }
-            } else if Some(&key) == self.label.as_ref() {
-                if label.replace(map.next_value::<AnyLabel>()?.0).is_some() {
-                    return Err(de::Error::custom(format!("the key {key} is there twice")));
-                }
+            let known = self.tags.iter().position(|tag| tag.as_ref() == Some(&key));
+            let duplicate = if key == self.features {
+                features.replace(map.next_value()?).is_some()
+            } else if let Some(tag) = known {
+                tags[tag].replace(map.next_value::<AnyLabel>()?.0).is_some()
             } else {
                 map.next_value::<IgnoredAny>()?;
+                false
+            };
+            if duplicate {
+                return Err(de::Error::custom(format!("duplicate key {key}")));
             }
         }
-        let missing = |key: &str| de::Error::custom(format!("the key {key} is not there, but the first line has it"));
+        let missing = |key: &str| de::Error::custom(format!("missing key {key}, which the first line has"));
         let features = features.ok_or_else(|| missing(&self.features))?;
-        match &self.label {
-            Some(key) if label.is_none() => Err(missing(key)),
-            _ => Ok((features, label)),
+        match self.tags.iter().zip(&tags).find_map(|(key, tag)| key.as_ref().filter(|_| tag.is_none())) {
+            Some(key) => Err(missing(key)),
+            None => Ok((features, tags)),
         }
     }
 }
 
-/// A label in any of the forms that JSON has for it.
+/// A label in any of its JSON forms.
 struct AnyLabel(Label);
 
 impl<'de> Deserialize<'de> for AnyLabel {

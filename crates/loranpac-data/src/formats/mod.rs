@@ -1,10 +1,12 @@
-//! File formats. Each is one file with one reader, and one line in [`open`] (data sets, whole) or `open_samples`
-//! (samples, some at a time).
+//! File formats: one reader per format, listed in `open_samples` and `open_stream`.
 
+mod array;
 mod container;
 mod csv;
 mod element;
+mod folder;
 mod jsonl;
+mod names;
 mod npy;
 mod npz;
 #[cfg(feature = "parquet")]
@@ -14,55 +16,27 @@ mod source;
 mod stream;
 mod text;
 
-use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
 use loranpac::Label;
 
-use crate::error::{ArrayProblem, Error};
-use crate::rows::{Format, Options, Rows};
+use crate::error::Error;
+use crate::rows::{Format, Options, Rows, Split};
 
-pub use npy::read_file as read_npy;
+pub use array::{Array, Elements};
+pub(crate) use container::{Container, Pair, pick};
+pub use folder::read_npy;
+pub(crate) use names::{DOMAINS, FEATURES, LABELS, missing};
+pub use npy::Column;
+pub use npz::to_npz;
+#[cfg(feature = "parquet")]
+pub use parquet::is_decoding;
 pub(crate) use source::Shared;
 pub use source::Source;
+pub(crate) use stream::Stream;
 
-/// An array as it was read, in C order.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Array {
-    /// Its dimensions.
-    pub shape: Vec<usize>,
-    /// Its elements.
-    pub data: Elements,
-}
-
-/// Elements, narrowed to the types that the project works with.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Elements {
-    /// float16, float32 or float64.
-    Float(Vec<f32>),
-    /// Any integer type, or bool.
-    Integer(Vec<i64>),
-    /// Strings.
-    Text(Vec<String>),
-}
-
-/// The named arrays of a feature file.
-pub type Arrays = BTreeMap<String, Array>;
-
-/// Reads those arrays of a feature file whose name `wanted` accepts. The format is told by the name.
-pub fn open(path: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Arrays, Error> {
-    if path.is_dir() {
-        return npy::read_folder(path, wanted);
-    }
-    match path.extension().and_then(|e| e.to_str()) {
-        Some("npz") => npz::read(path, wanted),
-        Some("safetensors") => safetensors::read(path, wanted),
-        _ => Err(Error::UnknownFormat { path: path.to_owned() }),
-    }
-}
-
-/// Opens samples of a file that can be read at any place.
+/// Opens the samples of a file that can seek.
 pub(crate) fn open_samples(
     path: &Path,
     shared: Shared,
@@ -70,9 +44,9 @@ pub(crate) fn open_samples(
     options: &Options,
 ) -> Result<Box<dyn Rows>, Error> {
     match format {
-        Format::Npz => Ok(Box::new(container::choose(path, npz::Npz::open(path, &shared)?, options)?)),
+        Format::Npz => Ok(Box::new(container::choose(path, &mut npz::Npz::open(path, &shared)?, options)?)),
         Format::Safetensors => {
-            Ok(Box::new(container::choose(path, safetensors::Tensors::open(path, &shared)?, options)?))
+            Ok(Box::new(container::choose(path, &mut safetensors::Tensors::open(path, &shared)?, options)?))
         }
         #[cfg(feature = "parquet")]
         Format::Parquet => Ok(Box::new(parquet::Parquet::open(path, shared, options)?)),
@@ -80,7 +54,7 @@ pub(crate) fn open_samples(
     }
 }
 
-/// Opens samples that come one after the other, as from standard input; `length` is the number of bytes, if it is known.
+/// Opens samples from a source that cannot seek, such as standard input; `length` is its number of bytes, if known.
 pub(crate) fn open_stream(
     path: &Path,
     source: Box<dyn Read + Send>,
@@ -90,9 +64,9 @@ pub(crate) fn open_stream(
 ) -> Result<Box<dyn Rows>, Error> {
     match format {
         Format::Npy => {
-            let x = stream::Stream::npy(source, length.unwrap_or(u64::MAX));
+            let x = Stream::npy(source, length.unwrap_or(u64::MAX));
             let refuse = |problem| Error::Array { path: path.to_owned(), array: "x".to_owned(), problem };
-            Ok(Box::new(container::Pair::new(path, ("x".to_owned(), x.map_err(refuse)?), None)?))
+            Ok(Box::new(Pair::new(path, ("x".to_owned(), x.map_err(refuse)?), None)?))
         }
         Format::Csv => Ok(Box::new(csv::Csv::open(path, source, None, options)?)),
         Format::Tsv => Ok(Box::new(csv::Csv::open(path, source, Some(b'\t'), options)?)),
@@ -103,48 +77,33 @@ pub(crate) fn open_stream(
     }
 }
 
-/// Opens samples in a folder of `.npy` files.
+/// Opens the samples in a folder of `.npy` files.
 pub(crate) fn open_folder(path: &Path, options: &Options) -> Result<Box<dyn Rows>, Error> {
-    Ok(Box::new(container::choose(path, npy::Folder(path.to_owned()), options)?))
+    Ok(Box::new(container::choose(path, &mut folder::Folder(path.to_owned()), options)?))
 }
 
-/// Whether a path looks like a feature file, by its name.
+/// Opens the arrays of a folder of `.npy` files, or of a file in a format with named arrays. None for other formats.
+pub(crate) fn open_container(
+    path: &Path,
+    format: Option<Format>,
+    open: impl Fn(&Path) -> Result<Shared, Error>,
+) -> Result<Option<Box<dyn Container>>, Error> {
+    Ok(match format {
+        None => Some(Box::new(folder::Folder(path.to_owned()))),
+        Some(Format::Npz) => Some(Box::new(npz::Npz::open(path, &open(path)?)?)),
+        Some(Format::Safetensors) => Some(Box::new(safetensors::Tensors::open(path, &open(path)?)?)),
+        Some(_) => None,
+    })
+}
+
+/// Whether a path looks like a data set, by its name: an npz or safetensors file, or a folder with training features.
 pub fn looks_like_features(path: &Path) -> bool {
-    let known = path.extension().is_some_and(|e| e == "npz" || e == "safetensors");
-    known || path.join("x_train.npy").is_file()
+    let by_extension = path.extension().is_some_and(|e| e == "npz" || e == "safetensors");
+    let is_features = |name: &String| names::is_usual(name, FEATURES, Split::Train.suffix());
+    by_extension || path.is_dir() && folder::Folder(path.to_owned()).names().iter().any(is_features)
 }
 
-impl Array {
-    /// As features: two dimensions, any real type. Gives (data, rows, columns).
-    pub fn into_features(self) -> Result<(Vec<f32>, usize, usize), ArrayProblem> {
-        let [rows, columns] = self.shape[..] else {
-            return Err(ArrayProblem::Shape { found: self.shape, expected: "(samples, features)".to_owned() });
-        };
-        match self.data {
-            Elements::Float(data) => Ok((data, rows, columns)),
-            Elements::Integer(data) => Ok((data.into_iter().map(|v| v as f32).collect(), rows, columns)),
-            Elements::Text(_) => {
-                Err(ArrayProblem::Dtype { found: "string".to_owned(), expected: "a floating point or integer type" })
-            }
-        }
-    }
-
-    /// As labels: one dimension, integers or strings (or floats that are whole numbers).
-    pub fn into_labels(self) -> Result<Vec<Label>, ArrayProblem> {
-        if self.shape.len() != 1 {
-            return Err(ArrayProblem::Shape { found: self.shape, expected: "(samples,)".to_owned() });
-        }
-        match self.data {
-            Elements::Integer(data) => Ok(data.into_iter().map(Label::Integer).collect()),
-            Elements::Text(data) => Ok(data.into_iter().map(Label::Text).collect()),
-            Elements::Float(data) => data
-                .into_iter()
-                .enumerate()
-                .map(|(row, v)| match v {
-                    v if v.fract() == 0.0 && v.abs() < 1e7 => Ok(Label::Integer(v as i64)),
-                    v => Err(ArrayProblem::Label { row, reason: format!("{v} is not a whole number") }),
-                })
-                .collect(),
-        }
-    }
+/// A label as a message shows it.
+pub(crate) fn shown(label: &Label) -> String {
+    text::shorten(&label.to_string())
 }

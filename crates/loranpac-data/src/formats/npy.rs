@@ -1,84 +1,21 @@
 //! NumPy's npy format, versions 1 to 3: a header that is a Python dictionary, then the elements.
 //!
-//! Read here rather than by a crate, because a header must never cause an allocation that the file does not
-//! warrant: memory grows with the bytes that are really there, and every product of sizes is checked.
+//! This reader replaces a crate because a header must never cause an allocation larger than the file: memory grows
+//! with the bytes that exist, and every product of sizes is checked.
 
-use std::fs::File;
-use std::io::{BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::io::Read;
 
-use super::container::Container;
+use loranpac::Label;
+
+use super::array::Elements;
 use super::element::Kind;
-use super::stream::Stream;
-use super::{Array, Arrays, Elements};
-use crate::error::{ArrayProblem, Error};
+use crate::error::ArrayProblem;
 
 /// NumPy itself refuses to parse headers beyond 10,000 bytes.
 const LONGEST_HEADER: usize = 10_000;
-/// Elements are converted in blocks of about this many bytes.
-const BLOCK: usize = 1 << 18;
 
-/// Reads one `.npy` file.
-pub fn read_file(path: &Path) -> Result<Array, Error> {
-    let failed = |source| Error::Read { path: path.to_owned(), source };
-    let file = File::open(path).map_err(failed)?;
-    let length = file.metadata().map_err(failed)?.len();
-    let array = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
-    read(BufReader::new(file), length).map_err(|problem| Error::Array { path: path.to_owned(), array, problem })
-}
-
-/// Reads the `.npy` files of a folder; an array is called what its file is called.
-pub(super) fn read_folder(folder: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Arrays, Error> {
-    let failed = |source| Error::Read { path: folder.to_owned(), source };
-    let mut arrays = Arrays::new();
-    for entry in folder.read_dir().map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        let name = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
-        if path.extension().is_some_and(|e| e == "npy") && wanted(&name) {
-            arrays.insert(name, read_file(&path)?);
-        }
-    }
-    Ok(arrays)
-}
-
-/// The `.npy` files of a folder, as one file with named arrays.
-pub(super) struct Folder(pub PathBuf);
-
-impl Container for Folder {
-    fn names(&self) -> Vec<String> {
-        // A folder that cannot be listed has no arrays; the error says that it was looked for.
-        let paths = self.0.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
-        let arrays = paths.filter(|path| path.extension().is_some_and(|e| e == "npy"));
-        let mut names: Vec<String> =
-            arrays.filter_map(|path| path.file_stem().map(|s| s.to_string_lossy().into_owned())).collect();
-        names.sort();
-        names
-    }
-
-    fn array(&mut self, name: &str) -> Result<Stream, Error> {
-        let path = self.0.join(format!("{name}.npy"));
-        let failed = |source| Error::Read { path: path.clone(), source };
-        let file = File::open(&path).map_err(failed)?;
-        let length = file.metadata().map_err(failed)?.len();
-        Stream::npy(Box::new(BufReader::new(file)), length).map_err(|problem| Error::Array {
-            path: self.0.clone(),
-            array: name.to_owned(),
-            problem,
-        })
-    }
-}
-
-/// Reads an array of which `available` bytes (header included) are said to be there.
-pub(super) fn read(mut source: impl Read, available: u64) -> Result<Array, ArrayProblem> {
-    let header = Header::read(&mut source)?;
-    let array = header.read_whole(&mut source, available)?;
-    // A zip entry checks its checksum when it is read to its end.
-    source.read(&mut [0u8; 1]).map_err(|e| ArrayProblem::Damaged(e.to_string()))?;
-    Ok(array)
-}
-
-/// Rearranges two-dimensional Fortran order.
-fn to_c_order(data: Elements, shape: &[usize]) -> Result<Elements, ArrayProblem> {
+/// Converts two-dimensional Fortran order to C order.
+pub(super) fn to_c_order(data: Elements, shape: &[usize]) -> Result<Elements, ArrayProblem> {
     let [rows, columns] = *shape else {
         return Err(ArrayProblem::Shape { found: shape.to_vec(), expected: "at most two dimensions".to_owned() });
     };
@@ -92,7 +29,7 @@ fn to_c_order(data: Elements, shape: &[usize]) -> Result<Elements, ArrayProblem>
     })
 }
 
-/// What stands before the elements.
+/// The header of an array.
 pub(super) struct Header {
     pub kind: Kind,
     pub big_endian: bool,
@@ -101,42 +38,17 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Bytes of all elements. Refused if there are more than `available`.
-    pub fn promised(&self, available: u64) -> Result<u64, ArrayProblem> {
+    /// Refuses a header that needs more than `available` bytes.
+    pub fn check(&self, available: u64) -> Result<(), ArrayProblem> {
         let count = self.shape.iter().try_fold(1u128, |n, &d| n.checked_mul(d as u128)).unwrap_or(u128::MAX);
-        let promised = count.saturating_mul(self.kind.bytes() as u128);
-        let truncated = || ArrayProblem::Truncated { shape: self.shape.clone(), promised, found: available };
-        u64::try_from(promised).ok().filter(|&bytes| bytes <= available).ok_or_else(truncated)
+        let needed = count.saturating_mul(self.kind.bytes() as u128);
+        if needed <= u128::from(available) {
+            return Ok(());
+        }
+        Err(ArrayProblem::Truncated { shape: self.shape.clone(), needed, found: available })
     }
 
-    /// Reads all elements, into C order.
-    pub fn read_whole(self, source: &mut impl Read, available: u64) -> Result<Array, ArrayProblem> {
-        let promised = self.promised(available)?;
-        let mut data = self.kind.empty();
-        let block = (BLOCK / self.kind.bytes()).max(1) * self.kind.bytes();
-        let mut buffer = Vec::new();
-        let mut left = promised;
-        while left > 0 {
-            buffer.clear();
-            let want = left.min(block as u64);
-            let got = source
-                .by_ref()
-                .take(want)
-                .read_to_end(&mut buffer)
-                .map_err(|e| ArrayProblem::Damaged(e.to_string()))?;
-            if (got as u64) < want {
-                let found = promised - left + got as u64;
-                return Err(ArrayProblem::Truncated { shape: self.shape, promised: promised.into(), found });
-            }
-            self.kind.convert(&buffer, self.big_endian, &mut data)?;
-            left -= want;
-        }
-        if self.fortran && self.shape.len() > 1 {
-            data = to_c_order(data, &self.shape)?;
-        }
-        Ok(Array { shape: self.shape, data })
-    }
-
+    /// Reads a header; the elements follow it in `source`.
     pub fn read(source: &mut impl Read) -> Result<Header, ArrayProblem> {
         let mut start = [0u8; 8];
         let ended = |_| ArrayProblem::NotNpy("it ends inside the header".to_owned());
@@ -148,7 +60,7 @@ impl Header {
         let field = match start[6] {
             1 => 2,
             2 | 3 => 4,
-            version => return Err(ArrayProblem::NotNpy(format!("version {version} is not known"))),
+            version => return Err(ArrayProblem::NotNpy(format!("unknown version {version}"))),
         };
         source.read_exact(&mut length[..field]).map_err(ended)?;
         let length = u32::from_le_bytes(length) as usize;
@@ -216,4 +128,51 @@ fn parse_descr(descr: &str) -> Result<(Kind, bool), ArrayProblem> {
         _ => return Err(refuse()),
     };
     Ok((kind, order == '>'))
+}
+
+/// A column of results, to be written as an array.
+pub enum Column {
+    /// Numbers.
+    Float(Vec<f64>),
+    /// A matrix of this many columns, in C order.
+    Matrix(usize, Vec<f32>),
+    /// Labels: integers if all of them are, else strings.
+    Labels(Vec<Label>),
+}
+
+/// An array in npy format, version 1.
+pub(super) fn to_bytes(column: &Column) -> Vec<u8> {
+    let (descr, shape, data): (String, String, Vec<u8>) = match column {
+        Column::Float(values) => {
+            ("<f8".to_owned(), format!("({},)", values.len()), values.iter().flat_map(|v| v.to_le_bytes()).collect())
+        }
+        Column::Matrix(columns, values) => {
+            let rows = values.len() / columns.max(&1);
+            ("<f4".to_owned(), format!("({rows}, {columns})"), values.iter().flat_map(|v| v.to_le_bytes()).collect())
+        }
+        Column::Labels(labels) => {
+            let number = |label: &Label| if let Label::Integer(number) = label { Some(*number) } else { None };
+            let shape = format!("({},)", labels.len());
+            match labels.iter().map(number).collect::<Option<Vec<i64>>>() {
+                Some(numbers) => ("<i8".to_owned(), shape, numbers.iter().flat_map(|v| v.to_le_bytes()).collect()),
+                None => {
+                    let texts: Vec<Vec<char>> =
+                        labels.iter().map(|label| label.to_string().chars().collect()).collect();
+                    let longest = texts.iter().map(Vec::len).max().unwrap_or(0).max(1);
+                    let padded =
+                        texts.iter().flat_map(|text| text.iter().chain(std::iter::repeat(&'\0')).take(longest));
+                    (format!("<U{longest}"), shape, padded.flat_map(|&c| u32::from(c).to_le_bytes()).collect())
+                }
+            }
+        }
+    };
+    let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
+    // The data starts at a multiple of 64 bytes.
+    header += &" ".repeat(63 - (10 + header.len()) % 64);
+    header.push('\n');
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.as_bytes());
+    bytes.extend(data);
+    bytes
 }

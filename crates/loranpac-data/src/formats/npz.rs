@@ -1,41 +1,21 @@
 //! NumPy's npz: a zip archive of npy files, stored or deflated.
 
-use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 
 use flate2::CrcReader;
 use flate2::bufread::DeflateDecoder;
-use zip::{CompressionMethod, ZipArchive};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use super::container::Container;
+use super::npy::{self, Column};
 use super::source::{Shared, Window};
 use super::stream::Stream;
-use super::{Arrays, npy};
 use crate::error::{ArrayProblem, Error};
 
-/// Deflate cannot expand by more than this, so a larger claim is a lie.
+/// The largest expansion of deflate. A larger claim is false.
 const LARGEST_EXPANSION: u64 = 1_032;
-
-pub(super) fn read(path: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Arrays, Error> {
-    let damaged = |reason: String| Error::Container { path: path.to_owned(), reason };
-    let file = File::open(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-    let mut archive = ZipArchive::new(BufReader::new(file)).map_err(|e| damaged(e.to_string()))?;
-    let mut arrays = Arrays::new();
-    for index in 0..archive.len() {
-        let entry = archive.by_index(index).map_err(|e| damaged(e.to_string()))?;
-        let name = entry.name().map_err(|e| damaged(e.to_string()))?.into_owned();
-        let Some(name) = name.strip_suffix(".npy").map(str::to_owned) else { continue };
-        if wanted(&name) {
-            let available = entry.size().min(entry.compressed_size().saturating_mul(LARGEST_EXPANSION));
-            let array = npy::read(entry, available);
-            let array =
-                array.map_err(|problem| Error::Array { path: path.to_owned(), array: name.clone(), problem })?;
-            arrays.insert(name, array);
-        }
-    }
-    Ok(arrays)
-}
 
 /// An archive whose entries are read without borrowing it, several at a time.
 pub(super) struct Npz {
@@ -57,7 +37,7 @@ impl Npz {
         if entry.encrypted() {
             return Err(damaged("it is encrypted".to_owned()));
         }
-        let start = entry.data_start().ok_or_else(|| damaged("its place in the archive is not known".to_owned()))?;
+        let start = entry.data_start().ok_or_else(|| damaged("its offset in the archive is unknown".to_owned()))?;
         let (size, packed) = (entry.size(), entry.compressed_size());
         let raw = self.shared.window(start, packed);
         let (unpacked, available): (Box<dyn Read + Send>, u64) = match entry.compression() {
@@ -65,7 +45,7 @@ impl Npz {
             CompressionMethod::Deflated => {
                 (Box::new(DeflateDecoder::new(raw)), size.min(packed.saturating_mul(LARGEST_EXPANSION)))
             }
-            other => return Err(damaged(format!("compression {other} is not one that NumPy writes"))),
+            other => return Err(damaged(format!("unsupported compression {other}"))),
         };
         let checked = Checked { source: CrcReader::new(unpacked.take(size)), expected: entry.crc32() };
         Stream::npy(Box::new(BufReader::new(checked)), available)
@@ -93,8 +73,18 @@ impl<R: Read> Read for Checked<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let got = self.source.read(buffer)?;
         if got == 0 && !buffer.is_empty() && self.source.crc().sum() != self.expected {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "its checksum does not hold"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "checksum mismatch"));
         }
         Ok(got)
     }
+}
+
+/// An npz archive of named arrays, in memory.
+pub fn to_npz(columns: &[(&str, Column)]) -> io::Result<Vec<u8>> {
+    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, column) in columns {
+        archive.start_file(format!("{name}.npy"), SimpleFileOptions::default().large_file(true))?;
+        archive.write_all(&npy::to_bytes(column))?;
+    }
+    Ok(archive.finish()?.into_inner())
 }

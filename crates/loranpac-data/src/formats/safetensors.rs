@@ -1,34 +1,18 @@
-//! The safetensors format: a JSON header and raw little-endian tensors.
+//! Samples in the safetensors format: a JSON header and raw little-endian tensors.
 
 use std::path::{Path, PathBuf};
 
-use safetensors::tensor::{Metadata, TensorView};
-use safetensors::{Dtype, SafeTensors};
+use safetensors::Dtype;
+use safetensors::tensor::Metadata;
 
 use super::container::Container;
 use super::element::Kind;
 use super::source::Shared;
 use super::stream::Stream;
-use super::{Array, Arrays};
 use crate::error::{ArrayProblem, Error};
+use crate::safetensors::{HeaderError, read_header};
 
-pub(super) fn read(path: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Arrays, Error> {
-    let bytes = std::fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-    let tensors = SafeTensors::deserialize(&bytes)
-        .map_err(|e| Error::Container { path: path.to_owned(), reason: e.to_string() })?;
-    let mut arrays = Arrays::new();
-    for (name, tensor) in tensors.tensors() {
-        if wanted(&name) {
-            let array = convert(&tensor);
-            let array =
-                array.map_err(|problem| Error::Array { path: path.to_owned(), array: name.clone(), problem })?;
-            arrays.insert(name, array);
-        }
-    }
-    Ok(arrays)
-}
-
-/// Our name for a type of element.
+/// The kind of a type of element.
 fn kind(dtype: Dtype) -> Result<Kind, ArrayProblem> {
     Ok(match dtype {
         Dtype::F16 => Kind::Float(2),
@@ -52,13 +36,6 @@ fn kind(dtype: Dtype) -> Result<Kind, ArrayProblem> {
     })
 }
 
-fn convert(tensor: &TensorView<'_>) -> Result<Array, ArrayProblem> {
-    let kind = kind(tensor.dtype())?;
-    let mut data = kind.empty();
-    kind.convert(tensor.data(), false, &mut data)?;
-    Ok(Array { shape: tensor.shape().to_vec(), data })
-}
-
 /// A file of which only the header is in memory.
 pub(super) struct Tensors {
     path: PathBuf,
@@ -70,23 +47,11 @@ pub(super) struct Tensors {
 
 impl Tensors {
     pub fn open(path: &Path, shared: &Shared) -> Result<Tensors, Error> {
-        let damaged = |reason: String| Error::Container { path: path.to_owned(), reason };
-        let failed = |source| Error::Read { path: path.to_owned(), source };
-        let length: [u8; 8] = shared
-            .copy(0, 8)
-            .map_err(failed)?
-            .try_into()
-            .map_err(|_| damaged("it is shorter than the length of a header".to_owned()))?;
-        let length = u64::from_le_bytes(length);
-        let start = length.checked_add(8).filter(|&start| start <= shared.length());
-        let start = start.ok_or_else(|| damaged(format!("its header of {length} bytes is not all there")))?;
-        let header = shared.copy(8, length).map_err(failed)?;
-        let header: Metadata = serde_json::from_slice(&header).map_err(|e| damaged(format!("its header: {e}")))?;
-        let promised = header.data_len() as u64;
-        if start.checked_add(promised) != Some(shared.length()) {
-            let there = shared.length() - start;
-            return Err(damaged(format!("its header promises {promised} bytes of data, but there are {there}")));
-        }
+        let opened = read_header(&mut shared.whole(), shared.length());
+        let (header, start) = opened.map_err(|error| match error {
+            HeaderError::Read(source) => Error::Read { path: path.to_owned(), source },
+            HeaderError::Damaged(reason) => Error::Container { path: path.to_owned(), reason },
+        })?;
         Ok(Tensors { path: path.to_owned(), shared: shared.clone(), header, start })
     }
 }
@@ -100,16 +65,16 @@ impl Container for Tensors {
 
     fn array(&mut self, name: &str) -> Result<Stream, Error> {
         let refuse = |problem| Error::Array { path: self.path.clone(), array: name.to_owned(), problem };
-        let info = self.header.info(name).ok_or_else(|| {
-            let found = self.names().join(", ");
-            Error::MissingArray { path: self.path.clone(), array: name.to_owned(), found }
-        })?;
+        let info = self
+            .header
+            .info(name)
+            .ok_or_else(|| super::names::missing(&self.path, &self.names(), name.to_owned(), "array", ""))?;
         let kind = kind(info.dtype).map_err(refuse)?;
         let (from, to) = (info.data_offsets.0 as u64, info.data_offsets.1 as u64);
         let found = to.min(self.header.data_len() as u64).saturating_sub(from);
-        let promised = info.shape.iter().fold(kind.bytes() as u128, |n, &d| n.saturating_mul(d as u128));
-        if promised != u128::from(found) {
-            return Err(refuse(ArrayProblem::Truncated { shape: info.shape.clone(), promised, found }));
+        let needed = info.shape.iter().fold(kind.bytes() as u128, |n, &d| n.saturating_mul(d as u128));
+        if needed != u128::from(found) {
+            return Err(refuse(ArrayProblem::Truncated { shape: info.shape.clone(), needed, found }));
         }
         let source = self.shared.window(self.start.saturating_add(from), found);
         Ok(Stream::new(Box::new(source), kind, info.shape.clone()))

@@ -1,10 +1,10 @@
-//! Where bytes come from. One file can be read at several places at once: an archive has features in one entry and
-//! labels in another, and both are read a few rows at a time.
+//! Sources of bytes. One file can be read at several offsets at once: an archive has features in one entry and labels
+//! in another, and both are read a few rows at a time.
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Each read through a [`Window`] moves the file; so few of them.
+/// Each read through a [`Window`] seeks; a large buffer makes them few.
 const BUFFER: usize = 1 << 16;
 
 /// A file, or bytes in memory.
@@ -52,7 +52,7 @@ impl Shared {
         self.window(0, self.length)
     }
 
-    /// A copy of at most `length` bytes from `start` on: what is there, never memory for what is not.
+    /// A copy of at most `length` bytes from `start` on. Allocates no more than the source has.
     pub fn copy(&self, start: u64, length: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.window(start, length).read_to_end(&mut bytes)?;
@@ -66,7 +66,7 @@ impl Read for Window {
         if want == 0 {
             return Ok(0);
         }
-        // A reader that panicked leaves no state behind that the next seek would not replace.
+        // A reader that panicked leaves no state that the next seek would not replace.
         let mut source = self.shared.source.lock().unwrap_or_else(PoisonError::into_inner);
         source.seek(SeekFrom::Start(self.at))?;
         let got = source.read(&mut buffer[..want])?;
@@ -82,7 +82,7 @@ impl Seek for Window {
             SeekFrom::End(by) => self.end.checked_add_signed(by),
             SeekFrom::Current(by) => self.at.checked_add_signed(by),
         };
-        let before = || io::Error::new(io::ErrorKind::InvalidInput, "a place before the beginning");
+        let before = || io::Error::new(io::ErrorKind::InvalidInput, "an offset before the beginning");
         // Beyond the end there is nothing to read, as in a file.
         self.at = at.filter(|&at| at >= self.start).ok_or_else(before)?.min(self.end);
         Ok(self.at - self.start)

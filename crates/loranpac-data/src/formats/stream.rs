@@ -1,30 +1,30 @@
-//! An array that is read a few rows at a time, wherever it lies.
+//! An array that is read a few rows at a time.
 
 use std::io::Read;
 
-use loranpac::Label;
+use loranpac::{Label, memory};
 
+use super::array::{Array, Elements};
 use super::element::Kind;
-use super::npy::Header;
-use super::{Array, Elements};
+use super::npy::{Header, to_c_order};
 use crate::error::ArrayProblem;
 
 /// Elements are converted in blocks of about this many bytes.
 const BLOCK: usize = 1 << 17;
 
-/// An array of which the next rows can be had.
-pub(super) struct Stream {
+/// An array that is read in order.
+pub(crate) struct Stream {
     /// Its dimensions.
     pub shape: Vec<usize>,
     supply: Supply,
-    /// Rows that were handed out.
+    /// Rows that were read.
     row: usize,
 }
 
 enum Supply {
-    /// Rows come one after the other.
+    /// In C order.
     Rows { source: Box<dyn Read + Send>, kind: Kind, big_endian: bool },
-    /// The columns came one after the other, so all had to be read before the first row was whole.
+    /// The file is in Fortran order: the first row is known only when everything is read. Turned into C order.
     Columns(Elements),
 }
 
@@ -34,21 +34,43 @@ impl Stream {
         Stream { shape, supply: Supply::Rows { source, kind, big_endian: false }, row: 0 }
     }
 
-    /// An array in NumPy's format, of which `available` bytes (header included) are said to be there.
+    /// An array in NumPy's format. At most `available` bytes exist, including the header.
     pub fn npy(mut source: Box<dyn Read + Send>, available: u64) -> Result<Stream, ArrayProblem> {
         let header = Header::read(&mut source)?;
-        header.promised(available)?;
+        header.check(available)?;
+        let Header { kind, big_endian, shape, fortran } = header;
         // With one column or one row, both orders are the same.
-        if header.fortran && header.shape.iter().filter(|&&n| n != 1).count() > 1 {
-            let Array { shape, data } = header.read_whole(&mut source, available)?;
-            check_end(&mut source)?;
-            return Ok(Stream { shape, supply: Supply::Columns(data), row: 0 });
+        let turned = fortran && shape.iter().filter(|&&n| n != 1).count() > 1;
+        let mut stream = Stream { shape, supply: Supply::Rows { source, kind, big_endian }, row: 0 };
+        if turned {
+            let data = to_c_order(stream.elements()?, &stream.shape)?;
+            stream.supply = Supply::Columns(data);
         }
-        let Header { kind, big_endian, shape, .. } = header;
-        Ok(Stream { shape, supply: Supply::Rows { source, kind, big_endian }, row: 0 })
+        Ok(stream)
     }
 
-    /// Rows and columns, if it can be features.
+    /// The whole array, of which nothing has been read yet.
+    pub fn into_array(mut self) -> Result<Array, ArrayProblem> {
+        let data = self.elements()?;
+        Ok(Array { shape: self.shape, data })
+    }
+
+    /// All elements, and the check of the array's end.
+    fn elements(&mut self) -> Result<Elements, ArrayProblem> {
+        match &mut self.supply {
+            Supply::Columns(data) => Ok(data.clone()),
+            Supply::Rows { source, kind, big_endian } => {
+                let count = self.shape.iter().fold(1u64, |n, &d| n.saturating_mul(d as u64));
+                let mut data = kind.empty();
+                let outcome = blocks(source, *kind, count, |raw| kind.convert(raw, *big_endian, &mut data));
+                let end = outcome.is_ok().then(|| check_end(source)).transpose();
+                outcome.map_err(|stopped| self.truncated(stopped))?;
+                end.map(|_| data)
+            }
+        }
+    }
+
+    /// Rows and columns, if the array can hold features.
     pub fn feature_shape(&self) -> Result<(usize, usize), ArrayProblem> {
         let refuse = |expected: &str| ArrayProblem::Shape { found: self.shape.clone(), expected: expected.to_owned() };
         let [rows, columns] = self.shape[..] else { return Err(refuse("(samples, features)")) };
@@ -66,7 +88,7 @@ impl Stream {
         Ok((rows, columns))
     }
 
-    /// The next `rows` rows as features; there must be as many. The end of the array is checked with the last of them.
+    /// The next `rows` rows as features; at least as many must be left. The last row is followed by a check of the end.
     pub fn features(&mut self, rows: usize) -> Result<Vec<f32>, ArrayProblem> {
         let columns = self.shape.get(1).copied().unwrap_or(1);
         let mut out = Vec::new();
@@ -81,6 +103,8 @@ impl Stream {
             }
             Supply::Rows { source, kind, big_endian } => {
                 blocks(source, *kind, rows as u64 * columns as u64, |raw| {
+                    memory::grow(&mut out, raw.len() / kind.bytes())
+                        .map_err(|e| ArrayProblem::Memory(e.to_string()))?;
                     kind.features(raw, *big_endian, &mut out);
                     Ok(())
                 })
@@ -91,7 +115,7 @@ impl Stream {
         Ok(out)
     }
 
-    /// The next `rows` rows as labels; there must be as many.
+    /// The next `rows` rows as labels; at least as many must be left.
     pub fn labels(&mut self, rows: usize) -> Result<Vec<Label>, ArrayProblem> {
         // An array with one dimension has no second order, so it is never in `Columns`.
         let Supply::Rows { source, kind, big_endian } = &mut self.supply else {
@@ -118,7 +142,7 @@ impl Stream {
         }
     }
 
-    /// What a reader that stopped says, with the place in the whole array.
+    /// The problem of a reader that stopped, with its place in the whole array.
     fn truncated(&self, stopped: Stopped) -> ArrayProblem {
         match stopped {
             Stopped::Problem(problem) => problem,
@@ -126,10 +150,10 @@ impl Stream {
                 let Supply::Rows { kind, .. } = &self.supply else { return ArrayProblem::Damaged("ends".to_owned()) };
                 let each = kind.bytes() as u128;
                 let row = self.shape.iter().skip(1).fold(each, |n, &d| n.saturating_mul(d as u128));
-                let promised = self.shape.iter().fold(each, |n, &d| n.saturating_mul(d as u128));
+                let needed = self.shape.iter().fold(each, |n, &d| n.saturating_mul(d as u128));
                 let found = row.saturating_mul(self.row as u128).saturating_add(bytes.into());
                 let found = found.min(u64::MAX.into()) as u64;
-                ArrayProblem::Truncated { shape: self.shape.clone(), promised, found }
+                ArrayProblem::Truncated { shape: self.shape.clone(), needed, found }
             }
         }
     }
@@ -141,7 +165,7 @@ enum Stopped {
     Problem(ArrayProblem),
 }
 
-/// Gives `count` elements to `use_block`, some at a time. Memory grows with what is there, not with `count`.
+/// Passes `count` elements to `use_block`, some at a time. Memory grows with the bytes that exist, not with `count`.
 fn blocks(
     source: &mut impl Read,
     kind: Kind,
@@ -165,13 +189,12 @@ fn blocks(
     Ok(())
 }
 
-/// A zip entry checks its checksum when it is read to its end; and an array that is longer than its shape is not
-/// what somebody meant to save.
+/// Reads to the end: a zip entry compares its checksum there, and an array longer than its shape is damaged.
 fn check_end(source: &mut impl Read) -> Result<(), ArrayProblem> {
     let mut byte = [0u8; 1];
     match source.read(&mut byte) {
         Ok(0) => Ok(()),
-        Ok(_) => Err(ArrayProblem::Damaged("there are more bytes than its shape says".to_owned())),
+        Ok(_) => Err(ArrayProblem::Damaged("it has more bytes than its shape needs".to_owned())),
         Err(e) => Err(ArrayProblem::Damaged(e.to_string())),
     }
 }

@@ -16,11 +16,13 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use loranpac_data::AtomicFile;
+
 pub use read::{OnnxMetadata, read_metadata};
 
-use crate::beside::AtomicFile;
 use crate::error::Error;
 use crate::inference::Inference;
+use crate::output;
 use crate::precision::{Encoding, Precision};
 use proto::Message;
 use tensor::Tensor;
@@ -94,7 +96,7 @@ fn inside(path: &Path, mut model: Message, graph: Message, tensors: &[Tensor<'_>
     }
     model.begin(7, length);
     let bytes = model.as_ref().len() as u64 + length;
-    let mut file = AtomicFile::create(path)?;
+    let mut file = output::create(path)?;
     let write = |file: &mut AtomicFile| -> io::Result<()> {
         file.write_all(model.as_ref())?;
         file.write_all(graph.as_ref())?;
@@ -105,7 +107,7 @@ fn inside(path: &Path, mut model: Message, graph: Message, tensors: &[Tensor<'_>
         Ok(())
     };
     write(&mut file).map_err(Error::write(path))?;
-    file.replace()?;
+    file.replace().map_err(Error::write(path))?;
     Ok(Exported { model: path.to_owned(), data: None, bytes })
 }
 
@@ -116,7 +118,7 @@ fn outside(path: &Path, model: Message, graph: Message, tensors: &[Tensor<'_>]) 
     };
     let data_path = path.with_file_name(&name);
     let (mut offset, mut graph) = (0u64, graph);
-    let mut data = AtomicFile::create(&data_path)?;
+    let mut data = output::create(&data_path)?;
     for tensor in tensors {
         let padding = offset.next_multiple_of(ALIGNMENT) - offset;
         let written = io::copy(&mut io::Read::take(io::repeat(0), padding), &mut data);
@@ -128,11 +130,11 @@ fn outside(path: &Path, model: Message, graph: Message, tensors: &[Tensor<'_>]) 
         graph = graph.bytes(5, head);
         offset += tensor.bytes;
     }
-    data.sync()?;
+    data.sync().map_err(Error::write(&data_path))?;
     let model = model.bytes(7, graph);
-    let mut file = AtomicFile::create(path)?;
+    let mut file = output::create(path)?;
     file.write_all(model.as_ref()).map_err(Error::write(path))?;
-    file.sync()?;
+    file.sync().map_err(Error::write(path))?;
     // A model that was here before may refer to the data that were here before. It goes first: whoever looks in between
     // finds no model rather than one with another's numbers.
     if data_path.exists() {
@@ -141,8 +143,8 @@ fn outside(path: &Path, model: Message, graph: Message, tensors: &[Tensor<'_>]) 
             _ => {}
         }
     }
-    data.replace()?;
-    file.replace()?;
+    data.replace().map_err(Error::write(&data_path))?;
+    file.replace().map_err(Error::write(path))?;
     let bytes = offset + model.as_ref().len() as u64;
     Ok(Exported { model: path.to_owned(), data: Some(data_path), bytes })
 }

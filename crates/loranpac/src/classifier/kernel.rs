@@ -1,14 +1,18 @@
 //! Scores on kept samples, by the kernel between them and the queries.
 
+use std::sync::{Arc, OnceLock};
+
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatRef};
 
 use super::CHUNK;
 use super::linear::padded;
+use crate::error::Error;
 use crate::features::Features;
+use crate::filter::{Filter, Limits, Novelty};
 use crate::gram::Gram;
 use crate::lift::Polar;
-use crate::linalg::par;
+use crate::linalg::{cholesky_lower, par};
 
 /// A classifier on kept samples: `scores(x) = A k(Z, x)`.
 pub(crate) struct KernelScorer {
@@ -29,6 +33,50 @@ pub(crate) fn extend_kernel(kernel: &mut Gram, samples: &Polar) {
         let first = kernel.rank();
         let p = COLUMNS.min(samples.len() - first);
         kernel.append(p, |out| samples.kernel(0..first + p, first..first + p, out));
+    }
+}
+
+/// The problem in the coordinates in which everything has mass 1: with `M = G G'`, G and `G'KG`.
+pub(crate) fn whiten(mut mass: Mat<f64>, kernel: &Gram) -> Result<(Mat<f64>, Gram), Error> {
+    let n = mass.nrows();
+    if !cholesky_lower(mass.as_mut(), par()) {
+        return Err(Error::NotPositiveDefinite { rank: n, ridge: 0.0 });
+    }
+    for j in 1..n {
+        mass.col_mut(j).subrows_mut(0, j).fill(0.0);
+    }
+    let turned = mass.transpose() * (kernel.to_matrix() * &mass);
+    let mut gram = Gram::zeros(n);
+    gram.set_matrix(turned.as_ref());
+    Ok((mass, gram))
+}
+
+/// What novelty needs, computed when it is first asked for.
+pub(crate) struct KernelDirections {
+    /// K, if the model keeps it in memory.
+    pub kernel: Option<Arc<Gram>>,
+    /// M, after an eviction.
+    pub mass: Option<Mat<f64>>,
+    /// The filter, the ridge of the classifier, and what limits its directions.
+    pub filter: (Filter, f64, Limits),
+    /// G, after an eviction, and the spectrum in its coordinates.
+    pub spectral: OnceLock<(Option<Mat<f64>>, Novelty)>,
+}
+
+impl KernelDirections {
+    /// G, after an eviction, and what measures novelty.
+    pub(super) fn spectral(&self, scorer: &KernelScorer) -> Result<&(Option<Mat<f64>>, Novelty), Error> {
+        if self.spectral.get().is_none() {
+            let kernel = self.kernel.clone().unwrap_or_else(|| Arc::new(scorer.gram()));
+            let (turn, gram) = match &self.mass {
+                None => (None, kernel),
+                Some(mass) => whiten(mass.clone(), &kernel).map(|(turn, gram)| (Some(turn), Arc::new(gram)))?,
+            };
+            let (filter, ridge, limits) = self.filter;
+            // Another thread may have been faster; both results are the same.
+            let _ = self.spectral.set((turn, Novelty::new(gram, true, filter, ridge, limits)));
+        }
+        self.spectral.get().ok_or(Error::NothingLearned)
     }
 }
 

@@ -4,11 +4,11 @@ mod kernel;
 mod linear;
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use faer::{Mat, MatRef};
 
-pub(crate) use kernel::{KernelScorer, extend_kernel};
+pub(crate) use kernel::{KernelDirections, KernelScorer, extend_kernel, whiten};
 pub(crate) use linear::unit_columns;
 use linear::{coordinates, cosines, linear_scores};
 
@@ -16,7 +16,6 @@ use crate::basis::Basis;
 use crate::error::Error;
 use crate::features::IntoFeatures;
 use crate::filter::{Facts, Novelty};
-use crate::gram::Gram;
 use crate::label::{Label, LabelTable};
 use crate::lift::FeatureSpace;
 use crate::scores::Scores;
@@ -59,26 +58,7 @@ pub(crate) enum Directions {
     /// Coordinates in a basis.
     Basis(Basis<f32>, Novelty),
     /// Kernel values with the kept samples.
-    Kernel {
-        /// After an eviction: coordinates in which everything has mass 1.
-        turn: Option<Mat<f64>>,
-        /// Made when it is first needed where K was not kept.
-        novelty: OnceLock<Novelty>,
-        /// Makes it from K.
-        make: Box<dyn Fn(Arc<Gram>) -> Novelty + Send + Sync>,
-    },
-}
-
-impl Directions {
-    /// With K, if it is kept in memory.
-    pub fn kernel(
-        turn: Option<Mat<f64>>,
-        gram: Option<Arc<Gram>>,
-        make: impl Fn(Arc<Gram>) -> Novelty + Send + Sync + 'static,
-    ) -> Self {
-        let novelty = gram.map_or_else(OnceLock::new, |gram| OnceLock::from(make(gram)));
-        Directions::Kernel { turn, novelty, make: Box::new(make) }
-    }
+    Kernel(KernelDirections),
 }
 
 impl Classifier {
@@ -228,8 +208,8 @@ impl Classifier {
                 let (projected, energies) = coordinates(basis, &**map, x);
                 (novelty, projected, energies)
             }
-            (Directions::Kernel { turn, novelty, make }, _, Some(kernel)) => {
-                let novelty = novelty.get_or_init(|| make(Arc::new(kernel.gram())));
+            (Directions::Kernel(directions), _, Some(kernel)) => {
+                let (turn, novelty) = directions.spectral(kernel)?;
                 let (known, energies) = kernel.known(x);
                 let known = turn.as_ref().map_or_else(|| known.transpose().to_owned(), |g| known.transpose() * g);
                 (novelty, known, energies)

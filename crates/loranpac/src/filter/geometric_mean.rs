@@ -24,8 +24,7 @@ pub(super) fn geometric_mean(gram: &mut Gram) -> Result<Option<f64>, Error> {
         let place = |j: usize, i: usize| if independent[j] && j < others[i] { l[(others[i], j)] } else { 0.0 };
         let mut c = Mat::from_fn(n, others.len(), place);
         solve_upper_triangular_in_place(l.transpose(), c.as_mut(), par());
-        let c =
-            Mat::from_fn(rows.len(), others.len(), |j, i| c[(rows[j], i)] * lengths[others[i]] / lengths[rows[j]]);
+        let c = Mat::from_fn(rows.len(), others.len(), |j, i| c[(rows[j], i)] * lengths[others[i]] / lengths[rows[j]]);
         let mut square = if c.nrows() < c.ncols() { &c * c.transpose() } else { c.transpose() * &c };
         (0..square.nrows()).for_each(|i| square[(i, i)] += 1.0);
         if !cholesky_lower(square.as_mut(), par()) {

@@ -1,4 +1,4 @@
-//! What a Parquet file claims about itself, held against what it is, before memory is asked for.
+//! Checks of the sizes that a Parquet file claims, before memory is allocated for them.
 
 use parquet::basic::{Compression, Type};
 use parquet::file::metadata::ColumnChunkMetaData;
@@ -6,17 +6,17 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use super::super::source::Shared;
 use super::thrift::{Met, Stopped, walk};
 
-/// No compression expands by more: it is deflate's bound, and above those of snappy (22) and LZ4 (255).
+/// The largest expansion of any compression: deflate's; those of snappy (22) and LZ4 (255) are smaller.
 const LARGEST_EXPANSION: u64 = 1_032;
-/// Encodings of values that are read: plain, both dictionaries, run lengths, differences. The others are rare, and the
+/// Supported encodings of values: plain, both dictionaries, run lengths, differences. The others are rare, and the
 /// decoder of one of them (byte stream split) panics if a page is shorter than it claims.
 const ENCODINGS: [i64; 5] = [0, 2, 3, 5, 8];
-/// Groups of columns inside each other; a column of lists needs three.
+/// The deepest nesting of columns; a column of lists needs three levels.
 const DEEPEST_SCHEMA: usize = 16;
-/// Headers of pages are short, except for those with long texts in their statistics.
+/// Bytes that are read for the header of a page. Only long strings in its statistics need the second.
 const HEADERS: [u64; 2] = [1 << 10, 1 << 20];
 
-/// Refuses a footer whose columns would not fit into it, or lie too deep in each other.
+/// Refuses a footer whose columns cannot fit into it, or are nested too deeply.
 pub(super) fn check_footer(shared: &Shared) -> Result<(), String> {
     let failed = |e: std::io::Error| e.to_string();
     let end = shared.length().checked_sub(8).ok_or("it is shorter than a footer")?;
@@ -30,7 +30,7 @@ pub(super) fn check_footer(shared: &Shared) -> Result<(), String> {
     let length = u64::from(u32::from_le_bytes(*length));
     let start = end.checked_sub(length).ok_or("its footer is longer than the file")?;
     let footer = shared.copy(start, length).map_err(failed)?;
-    // Columns still to come, of each group that is open.
+    // Columns still to come in each open group.
     let mut open: Vec<i64> = Vec::new();
     let total = footer.len() as i64;
     let visited = walk(&footer, &mut |path, met| match (path, met) {
@@ -44,7 +44,7 @@ pub(super) fn check_footer(shared: &Shared) -> Result<(), String> {
             Ok(())
         }
         ([2, 5], Met::Number(children)) if children < 0 || children > total => Err("a group of columns is too large"),
-        ([2, 5], Met::Number(_)) if open.len() >= DEEPEST_SCHEMA => Err("columns lie too deep in each other"),
+        ([2, 5], Met::Number(_)) if open.len() >= DEEPEST_SCHEMA => Err("columns are nested too deeply"),
         ([2, 5], Met::Number(children)) => {
             open.push(children);
             Ok(())
@@ -55,13 +55,13 @@ pub(super) fn check_footer(shared: &Shared) -> Result<(), String> {
 }
 
 /// Refuses a column of a row group whose pages claim more than they can hold. `nested` is a column of lists, of which
-/// a row may run through a whole page.
+/// one row may fill a whole page.
 pub(super) fn check_pages(shared: &Shared, column: &ColumnChunkMetaData, nested: bool) -> Result<(), String> {
     let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
-    let place = |number: i64| u64::try_from(number).map_err(|_| "it lies before the beginning of the file".to_owned());
+    let place = |number: i64| u64::try_from(number).map_err(|_| "its offset is negative".to_owned());
     let (mut at, length) = (place(start)?, place(column.compressed_size())?);
     let end = at.checked_add(length).filter(|&end| end <= shared.length());
-    let end = end.ok_or("it is not all there: the file is truncated")?;
+    let end = end.ok_or("it extends beyond the end of the file: the file is truncated")?;
     let mut values = 0u64;
     while at < end {
         let (header, size) = page_header(shared, at, end)?;
@@ -97,12 +97,12 @@ pub(super) fn check_pages(shared: &Shared, column: &ColumnChunkMetaData, nested:
         }
     }
     if Ok(values) != u64::try_from(column.num_values()) {
-        return Err(format!("its pages have {values} values, but the footer says {}", column.num_values()));
+        return Err(format!("its pages have {values} values, but the footer claims {}", column.num_values()));
     }
     Ok(())
 }
 
-/// What a page says about itself.
+/// The header of a page.
 #[derive(Debug, Clone, Copy, Default)]
 struct PageHeader {
     dictionary: bool,
@@ -111,7 +111,7 @@ struct PageHeader {
     values: i64,
 }
 
-/// The header of the page at a place, and its size.
+/// The header of the page at an offset, and the header's size.
 fn page_header(shared: &Shared, at: u64, end: u64) -> Result<(PageHeader, u64), String> {
     let mut stopped = Stopped::Ended;
     for glance in HEADERS {
@@ -126,7 +126,7 @@ fn page_header(shared: &Shared, at: u64, end: u64) -> Result<(PageHeader, u64), 
                 // A page has one of these: data, a dictionary, or data in the second version.
                 [5 | 7 | 8, 1] => header.values = header.values.max(number),
                 [5 | 7, 2] | [8, 4] if !ENCODINGS.contains(&number) => {
-                    return Err("its encoding is not read here; write plain values or a dictionary");
+                    return Err("its encoding is not supported; write plain values or a dictionary");
                 }
                 _ => {}
             }

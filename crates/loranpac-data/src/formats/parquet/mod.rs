@@ -1,17 +1,15 @@
-//! Parquet: a column of lists with the features, and a column with the labels.
+//! Parquet: a column of lists with the features, and optional columns for label, split and domain.
 //!
-//! Compressions that are written in Rust are read: none, snappy, gzip and LZ4. Zstandard and Brotli are refused with a
-//! sentence that says what to do, because this program is to be built with Rust and nothing else.
+//! Supported compressions are those implemented in Rust: none, snappy, gzip and LZ4. Zstandard and Brotli need a C
+//! compiler, and are refused with advice.
 
 mod claims;
+mod fence;
 mod thrift;
 mod values;
 
-use std::cell::Cell;
 use std::io::BufReader;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Once;
 
 use bytes::Bytes;
 use parquet::basic::Compression;
@@ -20,12 +18,15 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 use parquet::schema::types::ColumnDescPtr;
 
+use super::names::{self, FEATURES};
 use super::source::{Shared, Window};
-use super::text;
 use crate::error::Error;
-use crate::rows::{Options, Piece, Rows};
+use crate::rows::{DOMAIN, Options, Piece, Rows, TAGS};
+use fence::fenced;
 
-/// More features than this are believed only of a file that has as many bytes: a few bytes can claim any number.
+pub use fence::is_decoding;
+
+/// A larger number of features is accepted only if the file has as many bytes: a few bytes can claim any number.
 const BELIEVED: usize = 1 << 16;
 /// Values that are read at a time.
 const BLOCK: usize = 1 << 18;
@@ -35,15 +36,16 @@ pub(super) struct Parquet {
     shared: Shared,
     file: SerializedFileReader<Shared>,
     features: Column,
-    label: Option<Column>,
+    /// Label, split and domain.
+    tags: [Option<Column>; TAGS],
     dim: usize,
     rows: usize,
     /// The row group to open next.
     group: usize,
     /// Rows that the open group still has, and its columns.
     left: usize,
-    open: Option<(ColumnReader, Option<ColumnReader>)>,
-    /// Rows that were handed out.
+    open: Option<(ColumnReader, [Option<ColumnReader>; TAGS])>,
+    /// Rows that were read.
     row: usize,
 }
 
@@ -66,18 +68,20 @@ impl Parquet {
             .collect();
         let names: Vec<&str> = leaves.iter().map(|(_, name, _)| name.as_str()).collect();
         let column = |at: usize| Column { leaf: leaves[at].0, name: leaves[at].1.clone(), about: leaves[at].2.clone() };
-        let place = text::find(path, &names, options.features.as_deref(), text::FEATURES, "features column")?;
-        let place = place.ok_or_else(|| text::missing(path, &names, text::FEATURES.join(" or "), "features column"))?;
+        let place = names::find(path, &names, options.features.as_deref(), (FEATURES, ""), "features column")?;
+        let place = place.ok_or_else(|| names::missing_features(path, &names, "features column"))?;
         let features = column(place);
-        let label = text::find(path, &names, options.label.as_deref(), text::LABELS, "label column")?.map(column);
+        let mut tags = names::tags(path, &names, options, "label column")?.map(|tag| tag.map(column));
         values::check_features(&features.about).map_err(|reason| refuse(path, &features, reason))?;
-        if let Some(label) = &label {
-            values::check_label(&label.about).map_err(|reason| refuse(path, label, reason))?;
+        // A column `domain` of another type has another meaning.
+        tags[DOMAIN] = tags[DOMAIN].take().filter(|column| values::check_label(&column.about).is_ok());
+        for tag in tags.iter().flatten() {
+            values::check_label(&tag.about).map_err(|reason| refuse(path, tag, reason))?;
         }
         let (rows, dim) =
             shape(&file, features.leaf, shared.length()).map_err(|reason| refuse(path, &features, reason))?;
         let path = path.to_owned();
-        Ok(Parquet { path, shared, file, features, label, dim, rows, group: 0, left: 0, open: None, row: 0 })
+        Ok(Parquet { path, shared, file, features, tags, dim, rows, group: 0, left: 0, open: None, row: 0 })
     }
 
     /// Opens the next row group; false if there is none.
@@ -96,14 +100,17 @@ impl Parquet {
                 about.columns().get(column.leaf).ok_or_else(|| refuse("it is not in every row group".to_owned()))?;
             check_compression(chunk.compression()).map_err(refuse)?;
             if values != usize::try_from(chunk.num_values()).ok() {
-                return Err(refuse(format!("row group {group} has not {} features in each row", self.dim)));
+                return Err(refuse(format!("row group {group} does not have {} features in each row", self.dim)));
             }
             claims::check_pages(&self.shared, chunk, nested).map_err(refuse)?;
             fenced(|| self.file.get_row_group(group)?.get_column_reader(column.leaf)).map_err(refuse)
         };
         let features = reader(&self.features, true, self.left.checked_mul(self.dim))?;
-        let label = self.label.as_ref().map(|label| reader(label, false, Some(self.left))).transpose()?;
-        self.open = Some((features, label));
+        let mut tags = [const { None }; TAGS];
+        for (open, tag) in tags.iter_mut().zip(&self.tags) {
+            *open = tag.as_ref().map(|tag| reader(tag, false, Some(self.left))).transpose()?;
+        }
+        self.open = Some((features, tags));
         Ok(true)
     }
 }
@@ -113,8 +120,8 @@ impl Rows for Parquet {
         self.dim
     }
 
-    fn has_labels(&self) -> bool {
-        self.label.is_some()
+    fn has(&self, tag: usize) -> bool {
+        self.tags[tag].is_some()
     }
 
     fn len(&self) -> Option<usize> {
@@ -132,43 +139,20 @@ impl Rows for Parquet {
                 continue;
             }
             let rows = wanted.min(self.left).min((BLOCK / self.dim).max(1));
-            let Some((features, label)) = &mut self.open else { break };
+            let Some((features, tags)) = &mut self.open else { break };
             let read = values::read_features(features, &self.features.about, (self.row, rows, self.dim), &mut piece.x);
             read.map_err(|reason| refuse(&self.path, &self.features, reason))?;
-            if let (Some(reader), Some(label)) = (label, &self.label) {
-                let read = values::read_labels(reader, &label.about, (self.row, rows), &mut piece.labels);
-                read.map_err(|reason| refuse(&self.path, label, reason))?;
+            for (at, tag) in self.tags.iter().enumerate() {
+                if let (Some(reader), Some(tag)) = (&mut tags[at], tag) {
+                    let read = values::read_labels(reader, &tag.about, (self.row, rows), &mut piece.tags[at]);
+                    read.map_err(|reason| refuse(&self.path, tag, reason))?;
+                }
             }
             self.left -= rows;
             self.row += rows;
             wanted -= rows;
         }
         Ok(piece)
-    }
-}
-
-thread_local! {
-    /// Whether this thread is inside the decoder.
-    static INSIDE: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Calls the decoder, which panics on some damaged pages: that is an error of the file, and nothing to be printed.
-fn fenced<T>(call: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, String> {
-    static QUIET: Once = Once::new();
-    QUIET.call_once(|| {
-        let usual = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            if !INSIDE.get() {
-                usual(panic);
-            }
-        }));
-    });
-    INSIDE.set(true);
-    let outcome = catch_unwind(AssertUnwindSafe(call));
-    INSIDE.set(false);
-    match outcome {
-        Ok(result) => result.map_err(|e| e.to_string()),
-        Err(_) => Err("the file is damaged in a way that its decoder did not expect".to_owned()),
     }
 }
 
@@ -195,7 +179,7 @@ fn shape(file: &SerializedFileReader<Shared>, leaf: usize, length: u64) -> Resul
         None => Err("the file has no rows".to_owned()),
         Some(0) => Err("rows have no features".to_owned()),
         Some(dim) if dim > BELIEVED && dim as u64 > length => {
-            Err(format!("{dim} features in each row are more than a file of {length} bytes can have"))
+            Err(format!("{dim} features in each row do not fit into a file of {length} bytes"))
         }
         Some(dim) => Ok((rows, dim)),
     }
@@ -209,7 +193,7 @@ fn check_compression(compression: Compression) -> Result<(), String> {
         Compression::BROTLI(_) => "brotli",
         Compression::LZO => "lzo",
     };
-    Err(format!("it is compressed with {name}, which is not read here; write it with snappy, gzip, lz4 or none"))
+    Err(format!("it is compressed with {name}, which is not supported; write it with snappy, gzip, lz4 or none"))
 }
 
 impl Length for Shared {

@@ -1,10 +1,10 @@
-//! A walk over what Parquet writes in Thrift's compact protocol: the footer and the headers of pages.
+//! A walk over the parts of a Parquet file in Thrift's compact protocol: the footer and the headers of pages.
 //!
-//! The `parquet` crate does the reading. But it takes some numbers at their word: it would reserve memory for two
-//! thousand million children of a column, or for a page of two gigabytes in a file of a hundred bytes. So every header
-//! is walked over before the crate sees it, and numbers that the file cannot keep are refused.
+//! The `parquet` crate reads these parts, but trusts some of their numbers: it would reserve memory for two thousand
+//! million children of a column, or for a page of two gigabytes in a file of a hundred bytes. Every header is therefore
+//! walked over before the crate sees it, and impossible numbers are refused.
 
-/// Structures inside each other; Parquet needs seven.
+/// The deepest nesting of structures; Parquet needs seven levels.
 const DEEPEST: usize = 24;
 
 /// Why a walk ended early.
@@ -12,11 +12,11 @@ const DEEPEST: usize = 24;
 pub(super) enum Stopped {
     /// The bytes ended.
     Ended,
-    /// Something that cannot be.
+    /// An impossible value.
     Bad(&'static str),
 }
 
-/// What is met on the way.
+/// An item of the walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Met {
     /// A whole number.
@@ -25,10 +25,10 @@ pub(super) enum Met {
     Item,
 }
 
-/// What a walk calls, with the numbers of the fields that lead to a place.
+/// Called for each item, with the numbers of the fields that lead to it.
 pub(super) type Visit<'v> = &'v mut dyn FnMut(&[i16], Met) -> Result<(), &'static str>;
 
-/// Walks over one structure; gives the bytes that it takes.
+/// Walks over one structure; returns its number of bytes.
 pub(super) fn walk(bytes: &[u8], visit: Visit<'_>) -> Result<usize, Stopped> {
     let mut walker = Walker { bytes, at: 0, path: Vec::new(), visit };
     walker.structure()?;
@@ -45,7 +45,7 @@ struct Walker<'b, 'v> {
 impl Walker<'_, '_> {
     fn structure(&mut self) -> Result<(), Stopped> {
         if self.path.len() >= DEEPEST {
-            return Err(Stopped::Bad("structures lie too deep in each other"));
+            return Err(Stopped::Bad("structures are nested too deeply"));
         }
         let mut last = 0i16;
         loop {
@@ -60,7 +60,7 @@ impl Walker<'_, '_> {
             };
             last = field.ok_or(Stopped::Bad("the number of a field is out of range"))?;
             self.path.push(last);
-            // A truth value is in the kind itself.
+            // The kind itself holds a boolean.
             if !matches!(kind, 1 | 2) {
                 self.value(kind)?;
             }
@@ -70,7 +70,7 @@ impl Walker<'_, '_> {
 
     fn value(&mut self, kind: u8) -> Result<(), Stopped> {
         match kind {
-            // A byte and a number of one byte take the same place only below 128; Parquet's are.
+            // A byte is read as a number, which takes one byte only below 128; Parquet's bytes are.
             3 => match self.byte()? {
                 byte @ ..128 => self.meet(Met::Number(byte.into())),
                 _ => Err(Stopped::Bad("a byte is out of range")),
@@ -92,17 +92,16 @@ impl Walker<'_, '_> {
             9 | 10 => self.list(),
             12 => self.structure(),
             13 => self.skip(16),
-            _ => Err(Stopped::Bad("a kind of value that Parquet does not use")),
+            _ => Err(Stopped::Bad("a value of an unknown kind")),
         }
     }
 
     fn list(&mut self) -> Result<(), Stopped> {
         let byte = self.byte()?;
         let count = if byte >> 4 == 15 { self.number()? } else { (byte >> 4).into() };
-        // Each element takes a byte at least. Truth values are not told apart by all readers, and Parquet has no
-        // lists of them here.
+        // Each element has at least one byte. Readers disagree about booleans in lists, and Parquet has none here.
         if count > 0 && matches!(byte & 15, 0..=2) {
-            return Err(Stopped::Bad("a list of what Parquet does not list"));
+            return Err(Stopped::Bad("a list of an unknown kind"));
         }
         if count > (self.bytes.len() - self.at) as u64 {
             return Err(Stopped::Ended);
@@ -151,7 +150,7 @@ impl Walker<'_, '_> {
     }
 }
 
-/// Numbers with a sign are written as 0, -1, 1, -2, ...
+/// Signed numbers are written in the order 0, -1, 1, -2, ...
 fn signed(number: u64) -> i64 {
     (number >> 1) as i64 ^ -((number & 1) as i64)
 }
@@ -160,7 +159,7 @@ fn signed(number: u64) -> i64 {
 mod tests {
     use super::*;
 
-    /// What is met, with the fields that lead there.
+    /// The numbers, with the fields that lead to them.
     type Places = Vec<(Vec<i16>, Met)>;
 
     fn numbers(bytes: &[u8]) -> Result<(usize, Places), Stopped> {
@@ -185,7 +184,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused() {
-        assert_eq!(numbers(&[0x1c; 100]), Err(Stopped::Bad("structures lie too deep in each other")));
+        assert_eq!(numbers(&[0x1c; 100]), Err(Stopped::Bad("structures are nested too deeply")));
         assert!(matches!(numbers(&[0x15, 255, 255, 255, 255, 255, 1, 0]), Err(Stopped::Bad(_))), "beyond 32 bits");
         assert!(matches!(numbers(&[0x16, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1]), Err(Stopped::Bad(_))));
         assert_eq!(numbers(&[0x19, 0xfc, 255, 255, 3, 0]), Err(Stopped::Ended), "a list longer than the file");

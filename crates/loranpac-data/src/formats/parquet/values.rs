@@ -1,4 +1,4 @@
-//! From the values and levels of Parquet's columns to features and labels.
+//! Conversion of the values and levels of Parquet's columns to features and labels.
 
 use half::f16;
 use loranpac::Label;
@@ -8,7 +8,7 @@ use parquet::data_type::DataType;
 use parquet::schema::types::ColumnDescriptor;
 
 use super::super::text;
-use super::fenced;
+use super::fence::fenced;
 
 /// Refuses a column that is not one list of numbers per row.
 pub(super) fn check_features(about: &ColumnDescriptor) -> Result<(), String> {
@@ -22,20 +22,20 @@ pub(super) fn check_features(about: &ColumnDescriptor) -> Result<(), String> {
     }
 }
 
-/// Refuses a column that is not one label per row.
+/// Refuses a column that does not have one label, split or domain per row.
 pub(super) fn check_label(about: &ColumnDescriptor) -> Result<(), String> {
     if about.max_rep_level() != 0 {
         return Err("it has lists; labels need one value per row".to_owned());
     }
     match about.physical_type() {
         Type::INT96 | Type::FIXED_LEN_BYTE_ARRAY => {
-            Err("its type is not one for labels; integers and texts are".to_owned())
+            Err("its type is unsupported; integers and strings can be labels".to_owned())
         }
         _ => Ok(()),
     }
 }
 
-/// Appends rows of features: (number of the first, how many, features of each).
+/// Appends rows of features: (first row, number of rows, features per row).
 pub(super) fn read_features(
     reader: &mut ColumnReader,
     about: &ColumnDescriptor,
@@ -55,13 +55,13 @@ pub(super) fn read_features(
             levels.read(r, rows, |values| out.extend(values.iter().map(|&v| v as f32)))
         }
         ColumnReader::FixedLenByteArrayColumnReader(r) => levels.read(r, rows, |values| {
-            // The crate has checked that each has two bytes, as the column says.
+            // The crate has checked that each value has two bytes.
             out.extend(values.iter().map(|v| match *v.data() {
                 [low, high] => f16::from_le_bytes([low, high]).to_f32(),
                 _ => f32::NAN,
             }))
         }),
-        _ => Err("its type is not one for features".to_owned()),
+        _ => Err("its type is unsupported for features".to_owned()),
     }?;
     // A row begins where nothing is repeated.
     let begins = |at: usize| levels.repetition[at] == 0;
@@ -81,7 +81,7 @@ pub(super) fn read_features(
     Ok(())
 }
 
-/// Appends labels: (number of the first, how many).
+/// Appends labels: (first row, number of rows).
 pub(super) fn read_labels(
     reader: &mut ColumnReader,
     about: &ColumnDescriptor,
@@ -101,7 +101,7 @@ pub(super) fn read_labels(
         }),
         ColumnReader::Int64ColumnReader(r) => levels.read(r, rows, |values| {
             labels.extend(values.iter().map(|&v| match v {
-                v if unsigned && v < 0 => Err(format!("{} does not fit into 64 bits with a sign", v as u64)),
+                v if unsigned && v < 0 => Err(format!("{} does not fit into a signed integer of 64 bits", v as u64)),
                 v => Ok(Label::Integer(v)),
             }))
         }),
@@ -112,16 +112,16 @@ pub(super) fn read_labels(
             levels.read(r, rows, |values| labels.extend(values.iter().map(|&v| whole(v))))
         }
         ColumnReader::ByteArrayColumnReader(r) => levels.read(r, rows, |values| {
-            let text = |bytes| std::str::from_utf8(bytes).map(Label::from).map_err(|_| "not text in UTF-8".to_owned());
+            let text = |bytes| std::str::from_utf8(bytes).map(Label::from).map_err(|_| "not valid UTF-8".to_owned());
             labels.extend(values.iter().map(|v| text(v.data())))
         }),
-        _ => Err("its type is not one for labels".to_owned()),
+        _ => Err("its type is unsupported for labels".to_owned()),
     }?;
     if let Some(at) = levels.definition.iter().position(|&d| d < about.max_def_level()) {
-        return Err(format!("row {}: the label is missing (null)", first + at));
+        return Err(format!("row {}: the value is missing (null)", first + at));
     }
     if labels.len() != rows {
-        return Err(format!("row {}: there are no more labels", first + labels.len()));
+        return Err(format!("row {}: the column ends", first + labels.len()));
     }
     for (at, label) in labels.into_iter().enumerate() {
         out.push(label.map_err(|reason| format!("row {}: {reason}", first + at))?);
@@ -129,7 +129,7 @@ pub(super) fn read_labels(
     Ok(())
 }
 
-/// Where rows begin, and what is missing.
+/// Where rows begin, and which values are null.
 #[derive(Default)]
 struct Levels {
     definition: Vec<i16>,
@@ -137,7 +137,7 @@ struct Levels {
 }
 
 impl Levels {
-    /// Reads some rows, and gives their values to `take`.
+    /// Reads some rows and passes their values to `take`.
     fn read<T: DataType>(
         &mut self,
         reader: &mut ColumnReaderImpl<T>,

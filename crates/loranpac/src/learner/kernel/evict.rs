@@ -7,10 +7,11 @@ use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
 
 use super::{Evicted, KernelModel, KernelState};
 use crate::certificate::Books;
+use crate::classifier::whiten;
 use crate::config::Config;
 use crate::error::Error;
 use crate::gram::Gram;
-use crate::linalg::{cholesky_lower, par, pivoted_cholesky};
+use crate::linalg::{par, pivoted_cholesky};
 use crate::plan::with_slack;
 use crate::statistics::{Cut, Losses};
 
@@ -43,7 +44,7 @@ impl KernelModel {
     }
 
     /// M of the kept samples.
-    fn mass(&self) -> Mat<f64> {
+    pub(super) fn mass(&self) -> Mat<f64> {
         let mut mass = Mat::<f64>::identity(self.len(), self.len());
         if let Some(evicted) = &self.state.evicted {
             let m = evicted.mass.nrows();
@@ -55,17 +56,7 @@ impl KernelModel {
 
     /// The problem in the coordinates in which everything has mass 1: `G'KG`, `B G^-T`, and G.
     pub(super) fn whitened(&self) -> Result<(Gram, Mat<f64>, Mat<f64>), Error> {
-        let n = self.len();
-        let mut g = self.mass();
-        if !cholesky_lower(g.as_mut(), par()) {
-            return Err(Error::NotPositiveDefinite { rank: n, ridge: 0.0 });
-        }
-        for j in 1..n {
-            g.col_mut(j).subrows_mut(0, j).fill(0.0);
-        }
-        let kernel = g.transpose() * (self.kernel.to_matrix() * &g);
-        let mut gram = Gram::zeros(n);
-        gram.set_matrix(kernel.as_ref());
+        let (g, gram) = whiten(self.mass(), &self.kernel)?;
         let mut labels = self.state.labels(self.table.len());
         if let Some(evicted) = &self.state.evicted {
             for class in 0..evicted.sums.nrows() {

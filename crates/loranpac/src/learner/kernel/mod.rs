@@ -15,7 +15,7 @@ mod edit;
 mod evict;
 mod state;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use faer::{Mat, MatRef, Side as Triangle};
 
@@ -24,12 +24,12 @@ pub use state::{Evicted, KernelState};
 use super::lifted::indices;
 use super::{Learner, StreamSizes, Summary, check_task};
 use crate::certificate::Certificate;
-use crate::classifier::{Classifier, Directions, KernelScorer, Scorer, bytes_of, extend_kernel};
+use crate::classifier::{Classifier, Directions, KernelDirections, KernelScorer, Scorer, bytes_of, extend_kernel};
 use crate::config::Config;
 use crate::delta::Delta;
 use crate::error::Error;
 use crate::features::Features;
-use crate::filter::{Facts, Limits, Novelty, Problem, Side};
+use crate::filter::{Facts, Limits, Problem, Side};
 use crate::gram::Gram;
 use crate::label::{Label, LabelTable};
 use crate::lift::{ArcCosine, FeatureSpace, Polar};
@@ -90,7 +90,7 @@ impl KernelModel {
     pub fn set_classifier(&mut self, weights: Mat<f64>, facts: Facts, lost: f64) -> bool {
         let fits = (weights.nrows(), weights.ncols()) == (self.len(), self.table.len());
         if fits {
-            let formed = Formed { weights, facts, lost, turned: None };
+            let formed = Formed { weights, facts, lost };
             self.classifier = Some(self.classifier_of(self.polar(), formed, None));
         }
         fits
@@ -165,7 +165,7 @@ impl KernelModel {
             let gram = Arc::make_mut(&mut self.kernel);
             let solution = Problem { gram, targets: &labels, side, limits, labelled }.solve(filter)?;
             let weights = solution.coefficients.transpose().to_owned();
-            return Ok(Formed { weights, facts: solution.facts, lost: 0.0, turned: None });
+            return Ok(Formed { weights, facts: solution.facts, lost: 0.0 });
         };
         let (mut kernel, labels, g) = self.whitened()?;
         let energy = kernel.trace();
@@ -185,30 +185,22 @@ impl KernelModel {
         facts.train_mse_upper = (middle + change).powi(2);
         let error = evicted.error + evicted.latest;
         let lost = error * (2.0 * energy.max(0.0).sqrt() + error);
-        Ok(Formed { weights: &g * x.transpose(), facts, lost, turned: Some((g, kernel)) })
+        Ok(Formed { weights: &g * x.transpose(), facts, lost })
     }
 
     /// The classifier of what was formed. `kernel` is K, if it stays in memory.
     fn classifier_of(&self, samples: Polar, formed: Formed, kernel: Option<Arc<Gram>>) -> Classifier {
-        let Formed { weights, facts, lost, turned } = formed;
-        let (filter, limits) = (self.config.filter, self.limits());
-        let novelty = move |gram: Arc<Gram>| Novelty::new(gram, true, filter, facts.ridge, limits);
-        let evicted = self.state.evicted.is_some();
-        let directions = match turned {
-            Some((turn, gram)) => Some(Directions::kernel(Some(turn), Some(Arc::new(gram)), novelty)),
-            // A classifier that was read from a file has no such coordinates.
-            None if evicted => self
-                .whitened()
-                .ok()
-                .map(|(gram, _, turn)| Directions::kernel(Some(turn), Some(Arc::new(gram)), novelty)),
-            None => Some(Directions::kernel(None, kernel, novelty)),
+        let Formed { weights, facts, lost } = formed;
+        let directions = KernelDirections {
+            kernel,
+            mass: self.state.evicted.is_some().then(|| self.mass()),
+            filter: (self.config.filter, facts.ridge, self.limits()),
+            spectral: OnceLock::new(),
         };
         let scorer = Scorer::Kernel(KernelScorer { samples, weights, lost });
-        let classifier = Classifier::new(FeatureSpace::Kernel(self.space), &self.table, scorer).with_facts(facts);
-        match directions {
-            Some(directions) => classifier.with_directions(directions),
-            None => classifier,
-        }
+        Classifier::new(FeatureSpace::Kernel(self.space), &self.table, scorer)
+            .with_facts(facts)
+            .with_directions(Directions::Kernel(directions))
     }
 
     /// Samples as they are kept: in single precision, or rounded to half.
@@ -227,8 +219,6 @@ struct Formed {
     weights: Mat<f64>,
     facts: Facts,
     lost: f64,
-    /// G and `G'KG`, after an eviction.
-    turned: Option<(Mat<f64>, Gram)>,
 }
 
 impl Learner for KernelModel {
