@@ -59,7 +59,7 @@ pub struct Run {
 /// Everything that was chosen for a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunConfig {
-    /// What was asked for.
+    /// What was chosen.
     pub spec: Spec,
     /// Lift, for methods that have one.
     pub lift: Option<LiftFacts>,
@@ -148,13 +148,13 @@ pub struct Progress<'a> {
     pub record: &'a TaskRecord,
 }
 
-/// Everything that a run needs besides the data.
-pub struct Experiment<'a> {
-    /// What was asked for.
+/// Everything that a run needs besides the data; [`crate::plan::Plan`] makes it.
+pub(crate) struct Experiment<'a> {
+    /// What was chosen.
     pub spec: &'a Spec,
     /// The method.
     pub method: &'a Method,
-    /// What it is told.
+    /// Its options.
     pub options: MethodOptions,
     /// What is recorded about the lift.
     pub lift: Option<LiftFacts>,
@@ -164,7 +164,7 @@ pub struct Experiment<'a> {
     pub threads: usize,
 }
 
-/// Called after every task; says whether to go on.
+/// Called after every task; breaks to stop the run.
 pub type Watch<'a> = &'a mut dyn FnMut(Progress<'_>) -> ControlFlow<()>;
 
 impl Experiment<'_> {

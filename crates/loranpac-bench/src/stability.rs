@@ -10,9 +10,8 @@ use serde::Serialize;
 use crate::chart::{self, Heights};
 use crate::error::Error;
 use crate::metrics::mean;
-use crate::spec::{Spec, When};
-use crate::stream::Scenario;
-use crate::sweep::Record;
+use crate::record::Record;
+use crate::spec::{Scenario, Spec, When};
 use crate::view::{Line, Log, Panel, level};
 
 /// A setting that is varied.

@@ -1,8 +1,9 @@
-//! What the program prints. Everything goes through here: text of others is escaped, a closed pipe is no failure, and
-//! what cannot be written is an error instead of a panic.
+//! All output of the program. Text from files is escaped, a closed pipe is no failure, and output that cannot be written
+//! is an error instead of a panic.
 
 use std::fmt;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use loranpac_data::text::{escape, escape_json, escape_lines};
 
@@ -18,10 +19,12 @@ macro_rules! note {
 
 pub(crate) use {note, say};
 
-/// Standard output cannot be written to.
+/// The output cannot be written.
 #[derive(Debug)]
 pub struct Unwritten {
     source: io::Error,
+    /// The file, unless it is standard output.
+    file: Option<PathBuf>,
     /// Whether the command had done its work before.
     changed: bool,
 }
@@ -32,7 +35,10 @@ impl fmt::Display for Unwritten {
         // Without the number that Rust adds to what the system says.
         let reason = self.source.to_string();
         let reason = reason.split(" (os error").next().unwrap_or_default();
-        write!(f, "{before}cannot write the output: {reason}")
+        match &self.file {
+            None => write!(f, "{before}cannot write the output: {reason}"),
+            Some(file) => write!(f, "{before}cannot write {}: {reason}", file.display()),
+        }
     }
 }
 
@@ -40,12 +46,17 @@ impl std::error::Error for Unwritten {}
 
 impl Unwritten {
     pub fn new(source: io::Error) -> Unwritten {
-        Unwritten { source, changed: false }
+        Unwritten { source, file: None, changed: false }
+    }
+
+    /// A file cannot be written.
+    pub fn file(path: &Path, source: io::Error) -> Unwritten {
+        Unwritten { file: Some(path.to_owned()), ..Unwritten::new(source) }
     }
 
     /// Whether the reader of our output has ended: it has seen enough.
     pub fn is_closed(&self) -> bool {
-        self.source.kind() == io::ErrorKind::BrokenPipe
+        self.file.is_none() && self.source.kind() == io::ErrorKind::BrokenPipe
     }
 }
 

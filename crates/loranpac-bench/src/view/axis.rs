@@ -3,10 +3,9 @@
 use loranpac::{Schedule, Truncation};
 use serde::Deserialize;
 
+use crate::record::Record;
 use crate::run::{Run, TaskRecord};
-use crate::spec::Spec;
-use crate::stream::Scenario;
-use crate::sweep::Record;
+use crate::spec::{Scenario, Spec};
 
 /// A property of a run by which tables and figures are laid out.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]

@@ -10,6 +10,7 @@ use loranpac_store::{Encoder, Fingerprint, Model, TaskDigest};
 use serde_json::json;
 
 use super::{ROWS, Samples, ensure_memory, on_threads, parts, print, raw, shown};
+use crate::json::Json;
 use crate::progress::Count;
 use crate::say::{changed, note};
 
@@ -41,9 +42,8 @@ pub struct Args {
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Print what was learned as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json<true>,
     /// Print nothing but errors
     #[arg(long, short)]
     quiet: bool,
@@ -108,10 +108,10 @@ fn learn(args: &Args) -> Result<()> {
     if let Some(verdict) = verdict {
         words += &format!("{verdict}\n");
     }
-    if args.quiet && !args.json {
-        return Ok(());
+    if args.quiet && !args.json.to_stdout() {
+        return Ok(args.json.save(&format!("{value:#}\n"))?);
     }
-    let printed = print(args.json, &value, &words);
+    let printed = print(&args.json, &value, &words);
     Ok(if tasks > 0 { changed(printed) } else { printed }?)
 }
 
