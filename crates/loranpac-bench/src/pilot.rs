@@ -37,7 +37,7 @@ fn translate<'a>(names: &'a [(&str, &str)], theirs: &'a str) -> &'a str {
     names.iter().find(|(name, _)| *name == theirs).map_or(theirs, |(_, ours)| ours)
 }
 
-/// Reads a configuration: the recipe, and the keys that mean nothing here.
+/// Reads a configuration: the recipe, and the keys without a counterpart.
 pub fn open(path: &Path) -> Result<(Recipe, Vec<String>), Error> {
     let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
     let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());

@@ -17,10 +17,10 @@ use crate::view::{Figure, Table};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Recipe {
-    /// What to call it: the name of its file.
+    /// Its name: that of its file.
     #[serde(skip)]
     pub name: String,
-    /// One line.
+    /// Title, one line.
     pub title: String,
     /// The table or figure of the paper that it repeats.
     #[serde(default)]
@@ -57,7 +57,7 @@ pub struct Scale {
     pub divide_width: Option<usize>,
     /// No width is larger than this.
     pub max_width: Option<usize>,
-    /// At most so many training samples per class.
+    /// At most this many training samples per class.
     pub per_class: Option<usize>,
     /// One seed instead of several.
     pub one_seed: bool,
@@ -70,7 +70,7 @@ impl Scale {
     pub const QUICK: Scale =
         Scale { divide_width: Some(200), max_width: None, per_class: Some(40), one_seed: true, divide_inc: Some(5) };
 
-    /// What it changes, for people who read the report.
+    /// What it changes, in words for the report.
     pub fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
         if let Some(by) = self.divide_width {

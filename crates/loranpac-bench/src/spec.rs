@@ -101,7 +101,7 @@ impl std::str::FromStr for Width {
     }
 }
 
-/// A class order that does not come from a seed.
+/// A class order without a seed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {

@@ -25,7 +25,8 @@ use crate::{command, sweep, table};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:  loranpac bench --list\n           \
     loranpac bench truncation-effect --quick\n           \
-    loranpac bench truncation-effect --features FOLDER --data all --max-width 10000")]
+    loranpac bench truncation-effect --features FOLDER --data all --max-width 10000\n\n\
+    The word after --json is FILE: RECIPE comes before it, or write --json=-")]
 pub struct Args {
     /// A recipe: a name from --list, a .toml file, or a LAMDA-PILOT configuration (.json)
     #[arg(required_unless_present = "list")]

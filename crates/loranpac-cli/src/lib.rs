@@ -60,9 +60,9 @@ enum Command {
     Eval(model::eval::Args),
     /// Fit the temperature that turns scores into probabilities, on held-out samples
     Calibrate(model::eval::CalibrateArgs),
-    /// Show what a model is, what it knows and what it can promise
+    /// Show a model: its settings, classes, spectrum and guarantees
     Inspect(model::inspect::Args),
-    /// Put models together, as if one had learned everything
+    /// Merge models, as if one had learned everything
     Merge(model::merge::Args),
     /// Remove a class from prediction
     Forget(model::edit::ForgetArgs),
@@ -74,7 +74,7 @@ enum Command {
     Unlearn(model::edit::UnlearnArgs),
     /// Write the classifier as ONNX, or as a small file for predict
     Export(model::export::Args),
-    /// Read every byte of a model and tell what is damaged
+    /// Read every byte of a model and list what is damaged
     Verify(model::keep::VerifyArgs),
     /// Go back to an earlier version of a model
     Rollback(model::keep::RollbackArgs),
@@ -154,7 +154,7 @@ fn report(result: anyhow::Result<()>, name: Option<&str>) -> u8 {
     code
 }
 
-/// The codes that `--help` lists. A reader that has closed the pipe has seen enough: 0.
+/// The codes that `--help` lists. A closed pipe is no failure: 0.
 fn exit_code(error: &anyhow::Error) -> u8 {
     use loranpac_store::Error;
     use model::keep::Unsound;
@@ -172,7 +172,7 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// The manual, from the same source as the help.
+/// Prints or writes the manual, which is made from the help.
 fn man(folder: Option<std::path::PathBuf>) -> anyhow::Result<()> {
     match folder {
         Some(folder) => {

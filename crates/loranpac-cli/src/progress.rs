@@ -92,7 +92,7 @@ impl SweepBar {
         SweepBar { bar, runs, quiet }
     }
 
-    /// A line for people, above the bar.
+    /// Prints a line above the bar.
     pub fn note(&self, text: &str) {
         self.say(&format!("note: {text}"));
     }

@@ -235,7 +235,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "order",
         section: PROTOCOL,
         placeholder: "FILE",
-        help: "Class order: a file with one label per line, a list separated by commas, or sorted",
+        help: "Class order: sorted, or all labels separated by commas; on the command line also a file with one label per line",
         kind: Kind::Labels,
         group: Some("order"),
         read: |spec, value| {

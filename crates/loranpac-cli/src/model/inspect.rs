@@ -115,7 +115,7 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
          encoder   {encoder}, {} features\n\
          lift      {lifted}\n\
          filter    {filter}, {} schedule, at most {} {parts}\n\
-         knows     {} samples of {} classes in {} tasks, {} {kept_parts}\n\
+         knows     {} samples of {} in {}, {} {kept_parts}\n\
          scores    {calibrated}\n",
         shown(&args.model),
         manifest.version,
@@ -125,8 +125,8 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
         words::schedule(config.schedule),
         config.max_rank,
         manifest.samples,
-        manifest.classes.len(),
-        tasks.len(),
+        words::count(manifest.classes.len(), "class"),
+        words::count(tasks.len(), "task"),
         manifest.rank(),
     );
     let shown = if args.classes { manifest.classes.len() } else { 10 };

@@ -13,6 +13,7 @@ use super::{ROWS, Samples, ensure_memory, on_threads, parts, print, raw, shown};
 use crate::json::Json;
 use crate::progress::Count;
 use crate::say::{changed, note};
+use crate::words::count;
 
 /// Options of `learn`.
 #[derive(clap::Args)]
@@ -94,16 +95,18 @@ fn learn(args: &Args) -> Result<()> {
         "classes_in_all": manifest.classes.len(), "basis_rank": manifest.rank(), "verdict": verdict,
     });
     let mut words = format!(
-        "learned {samples} samples in {tasks} tasks, {} new classes; {} knows {} samples of {} classes, {} {}\n",
-        new.len(),
+        "learned {} in {}, {}; {} knows {} samples of {}, {} {}\n",
+        count(samples, "sample"),
+        count(tasks, "task"),
+        count(new.len(), "new class"),
         shown(&args.model),
         manifest.samples,
-        manifest.classes.len(),
+        count(manifest.classes.len(), "class"),
         manifest.rank(),
         parts(manifest)
     );
     if skipped > 0 {
-        words += &format!("left out {skipped} tasks that had been learned before\n");
+        words += &format!("left out {} learned before\n", count(skipped, "task"));
     }
     if let Some(verdict) = verdict {
         words += &format!("{verdict}\n");
