@@ -6,12 +6,14 @@ use std::path::Path;
 use loranpac::memory::human_bytes;
 use serde_json::json;
 
+use crate::cache::write_atomically;
 use crate::chart::{self, Heights, escape};
 use crate::error::Error;
 use crate::metrics::with_spread;
-use crate::recipe::{Many, Recipe};
+use crate::recipe::Recipe;
+use crate::record::Record;
 use crate::spec::When;
-use crate::sweep::{Record, write_atomically};
+use crate::value::Many;
 use crate::view::{Axis, Cell, Figure, Filled, Log, Metric, Panel, join};
 use loranpac_data::text::{self, escape_markdown};
 

@@ -1,18 +1,17 @@
-//! Stability as a measured property: one setting is varied, everything else stays, and the spread of the final accuracy
-//! is one number. The paper's claim is that this number is small for LoRanPAC; here it is for any method, on any data.
+//! Stability, measured: one setting varies while the others stay, and the spread of the final accuracy is one number. The
+//! paper claims that it is small for LoRanPAC; here it is measured for any method, on any data.
 
 use std::fmt::Write;
 
-use loranpac::Truncation;
 use loranpac::lift;
+use loranpac::{Truncation, Width};
 use serde::Serialize;
 
 use crate::chart::{self, Heights};
 use crate::error::Error;
 use crate::metrics::mean;
-use crate::spec::{Spec, When};
-use crate::stream::Scenario;
-use crate::sweep::Record;
+use crate::record::Record;
+use crate::spec::{Scenario, Spec, When};
 use crate::view::{Line, Log, Panel, level};
 
 /// A setting that is varied.
@@ -33,7 +32,7 @@ impl Knob {
     /// All of them.
     pub const ALL: [Knob; 4] = [Knob::Truncate, Knob::Ridge, Knob::Width, Knob::Inc];
 
-    /// In one word.
+    /// Name in titles.
     fn name(self) -> &'static str {
         match self {
             Knob::Truncate => "zeta",
@@ -43,7 +42,7 @@ impl Knob {
         }
     }
 
-    /// What it is, for people.
+    /// Label in tables and figures.
     pub fn label(self) -> &'static str {
         match self {
             Knob::Truncate => "share of directions cut, zeta",
@@ -64,7 +63,7 @@ impl Knob {
         })
     }
 
-    /// Where a run stands, if it stands anywhere: a method that chooses lambda by itself does not.
+    /// The value of a run; none for a method that chooses lambda by itself.
     fn place(self, spec: &Spec) -> Option<f64> {
         match (self, spec.scenario) {
             (Knob::Truncate, _) => match spec.truncation {
@@ -76,7 +75,7 @@ impl Knob {
                 _ => None,
             },
             (Knob::Ridge, _) => spec.settings.get("ridge")?.parse().ok(),
-            (Knob::Width, _) => Some(spec.width as f64),
+            (Knob::Width, _) => Some(spec.computed_width() as f64),
             (Knob::Inc, Scenario::Class { increment, .. }) => Some(increment as f64),
             (Knob::Inc, _) => None,
         }
@@ -87,7 +86,9 @@ impl Knob {
         let values = match self {
             Knob::Truncate => vec![0.05, 0.1, 0.25, 0.5, 0.75],
             Knob::Ridge => vec![1.0, 100.0, 1e4, 1e6],
-            Knob::Width => [0.25, 0.5, 2.0].iter().map(|part| (spec.width as f64 * part).round().max(1.0)).collect(),
+            Knob::Width => {
+                [0.25, 0.5, 2.0].iter().map(|part| (spec.computed_width() as f64 * part).round().max(1.0)).collect()
+            }
             Knob::Inc => [1.0, 2.0, 5.0, 10.0, 25.0].into_iter().filter(|inc| *inc < classes as f64).collect(),
         };
         let own = self.place(spec);
@@ -100,7 +101,7 @@ impl Knob {
         match self {
             Knob::Truncate => spec.truncation = Some(Truncation::Fraction(value)),
             Knob::Ridge => drop(spec.settings.insert("ridge".to_owned(), value.to_string())),
-            Knob::Width => spec.width = value as usize,
+            Knob::Width => spec.width = Width::Finite(value as usize),
             Knob::Inc => {
                 if let Scenario::Class { increment, .. } = &mut spec.scenario {
                     *increment = value as usize;
@@ -115,7 +116,7 @@ impl Knob {
     }
 }
 
-/// All runs for some base runs (methods, seeds), each once; only the accuracy at the end matters.
+/// All variations of some base runs (methods, seeds), each once. They are evaluated at the end only.
 pub fn specs(bases: &[Spec], classes: usize) -> Result<Vec<Spec>, Error> {
     let mut all: Vec<Spec> = Vec::new();
     for base in bases {
@@ -145,18 +146,18 @@ fn at_the_end(spec: &Spec) -> Result<Spec, Error> {
 pub struct Stability {
     /// The method.
     pub method: String,
-    /// Final accuracy over all test samples with everything as it was asked for, mean over seeds.
+    /// Final accuracy over all test samples with the chosen settings, mean over seeds.
     pub accuracy: Option<f64>,
     /// One entry for every knob that the method has.
     pub knobs: Vec<Swept>,
 }
 
-/// What one knob does.
+/// The effect of one knob.
 #[derive(Debug, Clone, Serialize)]
 pub struct Swept {
-    /// Which.
+    /// The knob.
     pub knob: Knob,
-    /// Where the method stands without being told, if that is a place.
+    /// The value of the chosen settings; none if the method chooses it by itself.
     pub own: Option<f64>,
     /// (value, final accuracy over all test samples, mean over seeds), in ascending order, the method's own included.
     pub points: Vec<(f64, f64)>,
@@ -164,7 +165,7 @@ pub struct Swept {
     pub spread: Option<f64>,
 }
 
-/// Reads the answer off the runs; those that could not be made are left out.
+/// Computes the spreads from the runs. Runs that could not be made are left out.
 pub fn measure(bases: &[Spec], classes: usize, records: &[Record]) -> Result<Vec<Stability>, Error> {
     let accuracy = |specs: &[Spec]| -> Result<Option<f64>, Error> {
         let mut found = Vec::new();

@@ -5,14 +5,16 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use loranpac::Truncation;
+use loranpac::{Truncation, Width};
 use loranpac_bench::Error;
+use loranpac_bench::cache::Cache;
 use loranpac_bench::page::Report;
 use loranpac_bench::paper;
 use loranpac_bench::recipe::{self, RECIPES, Recipe, Scale};
-use loranpac_bench::spec::Spec;
-use loranpac_bench::stream::Scenario;
-use loranpac_bench::sweep::{self, Event, Record, Source, Store, Sweep};
+use loranpac_bench::record::Record;
+use loranpac_bench::source::{self, Source};
+use loranpac_bench::spec::{Scenario, Spec};
+use loranpac_bench::sweep::{Event, Sweep};
 use loranpac_bench::view::{Metric, Panel};
 use tempfile::TempDir;
 
@@ -22,9 +24,9 @@ fn recipe(name: &str) -> Recipe {
 
 /// Runs a recipe on the digits; the watcher may break it off.
 fn sweep(recipe: &Recipe, folder: &Path, watch: &mut dyn FnMut() -> ControlFlow<()>) -> Result<Vec<Record>, Error> {
-    let store = Store::open(folder.to_owned())?;
+    let cache = Cache::open(folder.to_owned())?;
     let plans = recipe.plans(&[Source::embedded()], &Scale::QUICK)?;
-    let sweep = Sweep { plans: &plans, store: Some(&store), threads: 1, beside_the_paper: true };
+    let sweep = Sweep { plans: &plans, cache: Some(&cache), threads: 1, beside_the_paper: true };
     sweep.run(&mut |_: Event<'_>| watch())
 }
 
@@ -205,10 +207,10 @@ fn choices_are_crossed_and_the_last_word_wins() {
     assert!(divisions.contains(&Scenario::Class { base: 10, increment: 20 }), "{divisions:?}");
     assert!(divisions.contains(&Scenario::Class { base: 0, increment: 10 }), "ten and ten are equal tasks");
     let first = &specs("cub200")[0];
-    assert_eq!((first.width, first.truncation), (1000, Some(Truncation::Fraction(0.1))));
+    assert_eq!((first.width, first.truncation), (Width::Finite(1000), Some(Truncation::Fraction(0.1))));
     assert_eq!(first.settings["ridge"], "1");
     let last = specs("cub200").pop().unwrap();
-    assert_eq!((last.method.as_str(), last.width), ("ranpac", 500));
+    assert_eq!((last.method.as_str(), last.width), ("ranpac", Width::Finite(500)));
     assert!(last.order.is_some());
 }
 
@@ -258,7 +260,7 @@ fn table_hyperparameters() {
                     Some(Truncation::Fraction(zeta)) => zeta,
                     other => panic!("{other:?}"),
                 },
-                "width" => spec.width as f64,
+                "width" => spec.computed_width() as f64,
                 "max-rank" => spec.max_rank as f64,
                 other => panic!("{other}"),
             };
@@ -278,7 +280,7 @@ fn record(method: &str, seed: u32, accuracy: f64, train: usize) -> Record {
     record.data.file = "cub200-vit_base_patch16_224".to_owned();
     record.run.method = method.to_owned();
     record.run.config.spec = Spec {
-        width: if method == "ranpac" { 10_000 } else { 100_000 },
+        width: Width::Finite(if method == "ranpac" { 10_000 } else { 100_000 }),
         scenario: Scenario::Class { base: 0, increment: 10 },
         seed,
         ..Spec::new(method)
@@ -314,7 +316,7 @@ fn the_papers_numbers_stand_beside_ours_where_data_and_encoder_match() {
     let plain = || record("loranpac", 1993, 89.0, 9430);
     lonely(record("loranpac", 1993, 89.0, 5994), &|_| {});
     lonely(plain(), &|r| r.data.backbone = "efflite2".to_owned());
-    lonely(plain(), &|r| r.run.config.spec.width = 20_000);
+    lonely(plain(), &|r| r.run.config.spec.width = Width::Finite(20_000));
     lonely(plain(), &|r| r.run.config.spec.per_class = Some(30));
     lonely(plain(), &|r| r.run.config.spec.truncation = Some(Truncation::Fraction(0.5)));
     lonely(plain(), &|r| r.run.config.spec.scenario = Scenario::Class { base: 0, increment: 7 });
@@ -333,7 +335,10 @@ fn figures_take_the_runs_that_they_ask_for() {
     let recipe = Recipe::parse("t", &text.replace("width = 20,", "width = 4000,")).unwrap();
     let folder = TempDir::new().unwrap();
     let mut records = all_of(&recipe, folder.path());
-    records.iter_mut().for_each(|record| record.run.config.spec.width *= 200);
+    records.iter_mut().for_each(|record| {
+        let spec = &mut record.run.config.spec;
+        spec.width = Width::Finite(200 * spec.computed_width());
+    });
     let names = |figure: usize| match &recipe.figures[figure].draw(&records)[..] {
         [Panel::Chart { lines, .. }] => lines.iter().map(|line| line.name.clone()).collect::<Vec<_>>(),
         other => panic!("{other:?}"),
@@ -345,7 +350,7 @@ fn figures_take_the_runs_that_they_ask_for() {
     // The paper schedule keeps k_t directions, and its spectrum has no more.
     let paper = records.iter().find(|r| r.run.config.spec.schedule == loranpac::Schedule::Paper).unwrap();
     let task = &paper.run.tasks[1];
-    let width = paper.run.config.spec.width / 200;
+    let width = paper.run.config.spec.computed_width() / 200;
     assert_eq!(task.spectrum.as_ref().unwrap().len(), (width.min(task.samples_seen) * 3).div_ceil(4));
 }
 
@@ -375,11 +380,11 @@ fn feature_files_are_found_by_name() {
         "notes.txt",
     ];
     names.iter().for_each(|name| std::fs::write(folder.path().join(name), "").unwrap());
-    let files = sweep::feature_files(folder.path()).unwrap();
+    let files = source::feature_files(folder.path()).unwrap();
     assert_eq!(files.len(), 5, "{files:?}");
     let want = |names: &[&str], backbone| {
         let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
-        let (found, missing) = sweep::find(&files, &names, backbone);
+        let (found, missing) = source::find(&files, &names, backbone);
         (found.into_iter().map(|s| format!("{}/{}", s.key, s.backbone)).collect::<Vec<_>>(), missing)
     };
     let all = ["cub200/efflite2", "cub200/vit_base_patch16_224", "cub200/vit_base_patch16_224_in21k"];
@@ -387,6 +392,6 @@ fn feature_files_are_found_by_name() {
     assert_eq!(want(&["cub200"], Some("vit_base_patch16_224_in21k")).0, [all[2]]);
     assert_eq!(want(&["imagenet-a", "vtab"], None), (vec!["imagenet-a/".to_owned()], vec!["vtab".to_owned()]));
     assert_eq!(want(&["cub200-efflite2"], Some("vit_base_patch16_224")).0, ["cub200/efflite2"]);
-    let keys: Vec<String> = sweep::all(&files).into_iter().map(|s| s.key).collect();
+    let keys: Vec<String> = source::all(&files).into_iter().map(|s| s.key).collect();
     assert_eq!(keys, ["clinc150", "cub200", "cub200", "cub200", "imagenet-a"]);
 }

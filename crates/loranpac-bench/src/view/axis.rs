@@ -3,10 +3,9 @@
 use loranpac::{Schedule, Truncation};
 use serde::Deserialize;
 
+use crate::record::Record;
 use crate::run::{Run, TaskRecord};
-use crate::spec::Spec;
-use crate::stream::Scenario;
-use crate::sweep::Record;
+use crate::spec::{Scenario, Spec};
 
 /// A property of a run by which tables and figures are laid out.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -131,8 +130,11 @@ impl Axis {
                 Scenario::Joint => Place::text("joint"),
             },
             Axis::Width if spec.is_infinite() => Place::text("E = infinite (keeps samples)"),
-            Axis::Width if spec.width == 0 => Place::text("-"),
-            Axis::Width => Place::number(spec.width as f64, format!("E = {}", thousands(spec.width))),
+            Axis::Width if spec.computed_width() == 0 => Place::text("-"),
+            Axis::Width => {
+                let width = spec.computed_width();
+                Place::number(width as f64, format!("E = {}", thousands(width)))
+            }
             Axis::Truncate => match spec.truncation {
                 Some(Truncation::Fraction(zeta)) => Place::number(zeta, format!("{}%", round(100.0 * zeta))),
                 Some(Truncation::Threshold(delta)) => Place::number(delta, format!("below {delta}")),

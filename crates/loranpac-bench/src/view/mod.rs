@@ -2,6 +2,7 @@
 
 mod axis;
 mod figure;
+mod paper;
 mod table;
 
 pub use axis::{Axis, Metric, Place, thousands};
@@ -9,8 +10,8 @@ pub(crate) use figure::level;
 pub use figure::{Figure, Line, Log, Panel};
 pub use table::{Cell, Filled, Table};
 
+use crate::record::Record;
 use crate::spec::Spec;
-use crate::sweep::Record;
 
 /// The places of a run on several axes, as one line of text.
 pub fn join(axes: &[Axis], record: &Record) -> String {

@@ -3,11 +3,10 @@
 use serde::Deserialize;
 
 use super::axis::{Axis, Kind, Metric};
-use super::{check_groups, known, with_data};
+use super::{check_groups, known, paper, with_data};
 use crate::metrics::{mean, spread, with_spread};
-use crate::paper;
+use crate::record::Record;
 use crate::spec::Spec;
-use crate::sweep::Record;
 
 /// A table of a recipe: which runs in which row and column, and what is shown of them.
 #[derive(Debug, Clone, Deserialize)]

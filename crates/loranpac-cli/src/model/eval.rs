@@ -10,6 +10,7 @@ use loranpac_store::{Fingerprint, Session, TaskDigest};
 use serde_json::json;
 
 use super::{Predictor, ROWS, Samples, labelled, on_threads, print, raw, shown};
+use crate::json::Json;
 use crate::say::changed;
 use crate::table;
 
@@ -29,9 +30,8 @@ pub struct Args {
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Print as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json<true>,
     #[command(flatten)]
     samples: Samples,
 }
@@ -46,9 +46,8 @@ pub struct CalibrateArgs {
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Print as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json<true>,
     #[command(flatten)]
     samples: Samples,
 }
@@ -153,7 +152,7 @@ fn eval(args: &Args) -> Result<()> {
     if !rows.is_empty() {
         words += &format!("\n{}", table::render(&["hardest classes", "%", "samples", "most often taken for"], &rows));
     }
-    Ok(print(args.json, &value, &words)?)
+    Ok(print(&args.json, &value, &words)?)
 }
 
 /// Expected calibration error: how far confidence and accuracy differ, on average over bins of confidence.
@@ -197,6 +196,6 @@ pub fn calibrate(args: CalibrateArgs) -> Result<()> {
             errors[1].1,
             errors[0].1
         );
-        Ok(changed(print(args.json, &value, &words))?)
+        Ok(changed(print(&args.json, &value, &words))?)
     })
 }
