@@ -209,7 +209,7 @@ fn to_json(runs: &[Run]) -> Result<String> {
 }
 
 pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
-    crate::file::write(path, text.as_bytes())
+    crate::file::write(path, text)
 }
 
 /// What was run, in one line.
