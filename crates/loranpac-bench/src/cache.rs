@@ -1,7 +1,5 @@
 //! Finished runs on disk. A run that is in the cache is not run again.
 
-use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use loranpac_data::dataset::Digest;
@@ -43,22 +41,15 @@ impl Cache {
     pub fn save(&self, record: &Record) -> Result<(), Error> {
         let path = self.path(&record.data, &record.run.config.spec, record.run.config.threads);
         let text = serde_json::to_string(record).map_err(|e| Error::Write { path: path.clone(), source: e.into() })?;
-        write_atomically(&path, text.as_bytes())
+        match write_atomically(&path, text.as_bytes()) {
+            // Another process is writing the same run.
+            Err(Error::Write { source, .. }) if source.kind() == std::io::ErrorKind::ResourceBusy => Ok(()),
+            outcome => outcome,
+        }
     }
 }
 
-/// Replaces a file in one step: the bytes are written and synced under another name, which is then renamed.
+/// Replaces a file in one step.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let beside = path.with_extension(format!("tmp{}", std::process::id()));
-    let write = || {
-        let mut file = File::create(&beside)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        drop(file);
-        std::fs::rename(&beside, path)
-    };
-    write().map_err(|source| {
-        let _ = std::fs::remove_file(&beside);
-        Error::Write { path: path.to_owned(), source }
-    })
+    loranpac_data::atomic::write(path, bytes).map_err(|source| Error::Write { path: path.to_owned(), source })
 }

@@ -42,9 +42,9 @@ impl Target {
 }
 
 /// Writes a whole file.
-pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+pub fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<()> {
     let mut file = Target::create(path)?;
-    file.write_all(bytes).with_context(|| format!("cannot write {}", path.display()))?;
+    file.write_all(contents.as_ref()).with_context(|| format!("cannot write {}", path.display()))?;
     file.finish()
 }
 

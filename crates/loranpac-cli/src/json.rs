@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Result;
 use clap::{Arg, ArgMatches, Command, FromArgMatches, value_parser};
 
-use crate::say::{self, Unwritten};
+use crate::{file, say};
 
 /// Where results go as JSON. With `EQUALS`, a file is written `--json=FILE`, for commands whose other arguments would be
 /// taken for the file.
@@ -28,15 +29,14 @@ impl<const EQUALS: bool> Json<EQUALS> {
     }
 
     /// Writes the file, if there is one.
-    pub fn save(&self, text: &str) -> Result<(), Unwritten> {
-        let write = |path: &Path| std::fs::write(path, text).map_err(|error| Unwritten::file(path, error));
-        self.file().map_or(Ok(()), write)
+    pub fn save(&self, text: &str) -> Result<()> {
+        self.file().map_or(Ok(()), |path| file::write(path, text))
     }
 
     /// Writes JSON to its place, and text to standard output if it is free.
-    pub fn print(&self, json: &str, text: &str) -> Result<(), Unwritten> {
+    pub fn print(&self, json: &str, text: &str) -> Result<()> {
         self.save(json)?;
-        if self.to_stdout() { say::json(json) } else { say::lines(text) }
+        Ok(if self.to_stdout() { say::json(json)? } else { say::lines(text)? })
     }
 }
 

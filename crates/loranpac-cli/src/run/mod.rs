@@ -69,7 +69,7 @@ fn save(args: &Args, runs: &[Run]) -> Result<()> {
     args.json.save(&text)?;
     if let Some(folder) = &args.report {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let put = |name: &str, text: &str| write(&Path::new(folder).join(name), text.as_bytes());
+        let put = |name: &str, text: &str| write(&Path::new(folder).join(name), text);
         put("run.json", &text)?;
         put("report.md", &tables::markdown(runs))?;
         put("accuracy.svg", &report::accuracy_svg(runs, &tables::title(runs)))?;

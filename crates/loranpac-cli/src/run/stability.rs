@@ -50,9 +50,9 @@ pub fn main(args: &Args, threads: usize) -> Result<()> {
             stability::markdown(&all),
             notes.iter().map(|note| format!("\n- {}\n", escape_markdown(note))).collect::<String>()
         );
-        write(&folder.join("stability.json"), text()?.as_bytes())?;
-        write(&folder.join("stability.md"), page.as_bytes())?;
-        write(&folder.join("stability.svg"), stability::svg(&title, &all).as_bytes())?;
+        write(&folder.join("stability.json"), &text()?)?;
+        write(&folder.join("stability.md"), &page)?;
+        write(&folder.join("stability.svg"), &stability::svg(&title, &all))?;
     }
     if args.json.to_stdout() {
         return Ok(say::json(&text()?)?);
