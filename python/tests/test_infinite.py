@@ -96,7 +96,7 @@ def test_other_methods_and_lifts_have_no_infinite_width(blobs):
         LoRanPACClassifier(width=INF, lift="fourier").fit(x, y)
     with pytest.raises(ValueError, match="width: a whole number of at least 1 or float"):
         LoRanPACClassifier(width=float("nan")).fit(x, y)
-    with pytest.raises(ValueError, match="ridge = loo"):
+    with pytest.raises(ValueError, match="ridge=loo"):
         LoRanPACClassifier(width=50, ridge="loo").fit(x, y)
     with pytest.raises(ValueError, match="cannot be exported"):
         LoRanPACClassifier(width=INF).fit(x, y).to_onnx("model.onnx")

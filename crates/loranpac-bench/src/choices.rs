@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 
 use crate::error::Error;
-use crate::settings::{self, SETTINGS};
+use crate::settings::{self, SETTINGS, Setting};
 use crate::spec::Spec;
 use crate::value::{Many, Value};
 
@@ -24,18 +24,14 @@ pub struct Choices {
 
 impl Choices {
     /// Chooses the values of a setting, after checking each.
-    pub fn choose(&mut self, name: &str, values: Many<Value>) -> Result<(), String> {
-        let Some(setting) = settings::find(name) else {
-            let known: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
-            return Err(format!("there is no setting {name}; runs have method, set, {}", known.join(", ")));
-        };
-        let values = setting.alternatives(&values);
-        for value in &values {
-            setting.check(value).map_err(|reason| format!("{name} = {value} is not possible: {reason}"))?;
-        }
-        let other = self.given.keys().find(|other| **other != name && setting.excludes(other));
-        if let Some(other) = other {
-            return Err(format!("{name} and {other} exclude each other"));
+    pub fn choose(&mut self, name: &str, values: &Many<Value>) -> Result<(), String> {
+        let setting = find(name)?;
+        self.insert(setting, checked(setting, values)?)
+    }
+
+    fn insert(&mut self, setting: &Setting, values: Vec<Value>) -> Result<(), String> {
+        if let Some(other) = self.given.keys().find(|other| setting.excludes(other)) {
+            return Err(format!("{} and {other} exclude each other", setting.name));
         }
         self.given.insert(setting.name, values);
         Ok(())
@@ -86,6 +82,21 @@ impl Choices {
     }
 }
 
+fn find(name: &str) -> Result<&'static Setting, String> {
+    settings::find(name).ok_or_else(|| {
+        let known: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
+        format!("there is no setting {name}; runs have method, set, {}", known.join(", "))
+    })
+}
+
+/// The alternatives of a setting, after checking each.
+fn checked(setting: &Setting, values: &Many<Value>) -> Result<Vec<Value>, String> {
+    let values = setting.alternatives(values);
+    let refuse = |value: &Value, reason| format!("{} = {value} is not possible: {reason}", setting.name);
+    values.iter().try_for_each(|value| setting.check(value).map_err(|reason| refuse(value, reason)))?;
+    Ok(values)
+}
+
 impl<'de> Deserialize<'de> for Choices {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_map(Keys)
@@ -103,13 +114,44 @@ impl<'de> Visitor<'de> for Keys {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Choices, A::Error> {
         let mut choices = Choices::default();
-        while let Some(key) = map.next_key::<String>()? {
-            match key.as_str() {
-                "method" => choices.method = Some(map.next_value()?),
-                "set" => choices.set = map.next_value()?,
-                name => choices.choose(name, map.next_value()?).map_err(A::Error::custom)?,
+        while let Some(key) = map.next_key()? {
+            match key {
+                Key::Method => choices.method = Some(map.next_value()?),
+                Key::Set => choices.set = map.next_value()?,
+                Key::Setting(setting) => {
+                    let values = map.next_value_seed(Checked(setting))?;
+                    choices.insert(setting, values).map_err(A::Error::custom)?;
+                }
             }
         }
         Ok(choices)
+    }
+}
+
+/// A key of a block. An unknown one is refused here, where the parser knows its line.
+enum Key {
+    Method,
+    Set,
+    Setting(&'static Setting),
+}
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        match String::deserialize(from)?.as_str() {
+            "method" => Ok(Key::Method),
+            "set" => Ok(Key::Set),
+            name => find(name).map(Key::Setting).map_err(D::Error::custom),
+        }
+    }
+}
+
+/// Values of a setting, checked where the parser knows their line.
+struct Checked(&'static Setting);
+
+impl<'de> DeserializeSeed<'de> for Checked {
+    type Value = Vec<Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Vec<Value>, D::Error> {
+        checked(self.0, &Many::deserialize(from)?).map_err(D::Error::custom)
     }
 }

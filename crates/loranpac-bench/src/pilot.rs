@@ -122,7 +122,7 @@ pub fn parse(name: &str, text: &str) -> Result<(Recipe, Vec<String>), Error> {
         None => {}
     }
     for (name, values) in chosen {
-        choices.choose(name, values).map_err(&refuse)?;
+        choices.choose(name, &values).map_err(&refuse)?;
     }
     let table = |title: &str, value| Table {
         title: title.to_owned(),

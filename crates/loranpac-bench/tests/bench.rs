@@ -225,6 +225,10 @@ fn mistakes_in_recipes_are_named() {
     refused("title = \"t\"\nruns = []", "no [[runs]]");
     refused("title = \"t\"\n[[runs]]\nmethod = \"magic\"", "magic");
     refused("title = \"t\"\n[[runs]]\nwidht = 3", "widht");
+    refused("title = \"t\"\n[[runs]]\ninc = 5\nwidht = 3", "line 4");
+    refused("title = \"t\"\n[[runs]]\ninc = 5\nwidth = [3, 0]", "line 4");
+    refused("title = \"t\"\n[[runs]]\nrank = 5\ntruncate = 0.5", "truncate and rank exclude each other");
+    refused("title = \"t\"\n[[runs]]\nwidth = \"infinite\"\nlift = \"fourier\"", "fourier has none");
     refused("title = \"t\"\n[[runs]]\nmethod = \"simplecil\"\nset.ridge = 3", "ridge");
     refused("title = \"t\"\n[on.cub200]\nbase = 3\n[[runs]]\nmethod = \"loranpac\"", "cub200");
     let figure = "title = \"t\"\n[[runs]]\nmethod = \"loranpac\"\n[[figures]]\ntitle = \"f\"\nx = ";
