@@ -5,8 +5,10 @@
 
 pub mod chart;
 pub mod error;
+pub mod measure;
 pub mod metrics;
 pub mod order;
+pub mod origin;
 pub mod page;
 pub mod paper;
 pub mod pilot;
@@ -18,6 +20,7 @@ pub mod spec;
 pub mod stability;
 pub mod stream;
 pub mod sweep;
+pub mod value;
 pub mod view;
 
 pub use error::Error;

@@ -8,10 +8,10 @@ use loranpac::Truncation;
 use loranpac::registry;
 use serde::Deserialize;
 
+use crate::measure::Metric;
 use crate::spec::Spec;
 use crate::stream::Scenario;
 use crate::sweep::Record;
-use crate::view::Metric;
 
 macro_rules! tables {
     ($($name:literal,)*) => { &[$(($name, include_str!(concat!("../paper/tables/", $name, ".csv")))),*] };

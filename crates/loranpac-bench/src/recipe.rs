@@ -7,13 +7,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use loranpac::{Schedule, Truncation, lift};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::error::Error;
 use crate::spec::{Order, Spec, When, Width};
 use crate::stream::Scenario;
 use crate::sweep::Source;
 use crate::view::{Figure, Table};
+
+pub use crate::value::{Many, Setting};
 
 /// One recipe.
 #[derive(Debug, Clone, Deserialize)]
@@ -104,48 +106,6 @@ pub enum ScenarioName {
     Joint,
 }
 
-/// One value or a list.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(untagged, expecting = "neither a value that can stand here nor a list of them; docs/recipes.md has all names")]
-pub enum Many<T> {
-    /// One.
-    One(T),
-    /// A list, to be crossed with others.
-    List(Vec<T>),
-}
-
-impl<T> Many<T> {
-    /// All of them.
-    pub fn values(&self) -> &[T] {
-        match self {
-            Many::One(value) => std::slice::from_ref(value),
-            Many::List(values) => values,
-        }
-    }
-}
-
-/// A value of a method's setting, or a label: text or a number.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Setting {
-    /// A whole number.
-    Integer(i64),
-    /// Any other.
-    Number(f64),
-    /// Text.
-    Text(String),
-}
-
-impl std::fmt::Display for Setting {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Setting::Integer(number) => number.fmt(f),
-            Setting::Number(number) => number.fmt(f),
-            Setting::Text(text) => text.fmt(f),
-        }
-    }
-}
-
 /// Scales a recipe down, for a smoke test or a small machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Scale {
@@ -173,6 +133,9 @@ impl Scale {
             words.push(format!("a smoke test: widths are divided by {by}, and there is one seed"));
         } else if self.one_seed {
             words.push("the first of the recipe's seeds only".to_owned());
+        }
+        if let Some(by) = self.divide_inc {
+            words.push(format!("increments above {by} classes are divided by {by}"));
         }
         if let Some(most) = self.max_width {
             words.push(format!("widths above {most} were made {most}"));

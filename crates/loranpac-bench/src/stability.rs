@@ -7,13 +7,12 @@ use loranpac::Truncation;
 use loranpac::lift;
 use serde::Serialize;
 
-use crate::chart::{self, Heights};
+use crate::chart::{self, Heights, Line, Log, Panel, Point, Style, level};
 use crate::error::Error;
 use crate::metrics::mean;
 use crate::spec::{Spec, When};
 use crate::stream::Scenario;
 use crate::sweep::Record;
-use crate::view::{Line, Log, Panel, level};
 
 /// A setting that is varied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -208,15 +207,17 @@ pub fn svg(title: &str, all: &[Stability]) -> String {
         let line = |method: &Stability| {
             let swept = method.knobs.iter().find(|swept| swept.knob == knob);
             let points = match swept {
-                Some(swept) if !swept.points.is_empty() => swept.points.clone(),
-                _ => method.accuracy.map(|own| (f64::NAN, own)).into_iter().collect(),
+                Some(swept) if !swept.points.is_empty() => {
+                    swept.points.iter().map(|&(x, y)| Point::new(x, y)).collect()
+                }
+                _ => method.accuracy.map(|own| Point::new(f64::NAN, own)).into_iter().collect(),
             };
             let words = match swept.map(|swept| swept.spread) {
                 Some(Some(spread)) => format!("spread {spread:.1}"),
                 Some(None) => "not run".to_owned(),
                 None => "has none".to_owned(),
             };
-            Line { name: format!("{}, {words}", method.method), points }
+            Line { name: format!("{}, {words}", method.method), style: Style::of(&method.method), points }
         };
         let mut lines: Vec<Line> = all.iter().map(line).collect();
         level(&mut lines);

@@ -228,7 +228,10 @@ fn mistakes_in_recipes_are_named() {
     let figure = "title = \"t\"\n[[runs]]\nmethod = \"loranpac\"\n[[figures]]\ntitle = \"f\"\nx = ";
     refused(&format!("{figure}\"height\"\ny = \"final\""), "height");
     refused(&format!("{figure}\"width\""), "y is missing");
-    refused(&format!("{figure}\"index\"\ny = \"accuracy\""), "accuracy so far, % cannot be drawn over index");
+    refused(
+        &format!("{figure}\"index\"\ny = \"accuracy\""),
+        "accuracy on all classes so far, % cannot be drawn over index",
+    );
     refused(&format!("{figure}\"task\"\ny = \"final\""), "cannot be drawn over task");
     refused(&format!("{figure}\"task\"\ny = \"accuracy\"\nonly = {{ width = 7 }}"), "no run is as `only` says");
     refused("title = \"t\"\n[[runs]]\nwidth = 0", "width = 0");

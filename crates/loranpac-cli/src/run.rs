@@ -9,6 +9,7 @@ use loranpac::lift;
 use loranpac::memory::human_bytes;
 use loranpac::registry::{self, Input, METHODS, Method};
 use loranpac::{Schedule, Truncation};
+use loranpac_bench::origin::Origin;
 use loranpac_bench::plan::{Given, Maps};
 use loranpac_bench::report::{self, MethodSummary, mean_and_spread};
 use loranpac_bench::run::{Experiment, Run, SCHEMA};
@@ -224,11 +225,7 @@ fn title(runs: &[Run]) -> String {
 
 fn markdown(runs: &[Run]) -> String {
     let table = report::markdown(runs);
-    let mut text = format!(
-        "# {}\n\n    loranpac {}\n\n{table}\n![Accuracy over tasks](accuracy.svg)\n",
-        escape_markdown(&title(runs)),
-        escape(command_line())
-    );
+    let mut text = format!("# {}\n\n{table}\n![Accuracy over tasks](accuracy.svg)\n", escape_markdown(&title(runs)));
     let verdicts = report::verdicts(runs);
     if !verdicts.is_empty() {
         text.push_str("\n## What the models can promise\n\n");
@@ -238,7 +235,8 @@ fn markdown(runs: &[Run]) -> String {
         }
         text.push_str("\n![Certificates over tasks](certificate.svg)\n");
     }
-    text
+    let command = format!("loranpac {}", command_line());
+    text + &Origin::here(&command, runs.iter().map(|run| run.config.threads)).markdown()
 }
 
 impl Args {
@@ -481,7 +479,7 @@ fn tables(runs: &[Run]) -> String {
         "method",
         "final %",
         "total %",
-        "samples %",
+        "all samples %",
         "forgetting",
         "train MSE",
         "learn s",
@@ -491,6 +489,8 @@ fn tables(runs: &[Run]) -> String {
         "kind",
     ];
     text.push_str(&table::render(&header, &rows));
+    text.push('\n');
+    report::meanings().iter().for_each(|meaning| text.push_str(&format!("{meaning}\n")));
     if let Some(run) = runs.first() {
         let d = &run.dataset;
         text.push_str(&format!(

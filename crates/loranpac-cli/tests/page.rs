@@ -34,13 +34,16 @@ const move = (svg, x, y) => {
 };
 const map = document.querySelector("svg.matrix");
 const values = map.dataset.values.split(";").map(row => row.split(","));
-const side = 300 / values.length;
+const [box_left, box_top, box_side] = map.dataset.box.split(" ").map(Number);
+const side = box_side / values.length;
+const middle = (row, column) => [box_left + (column + .5) * side, box_top + (row + .5) * side];
 found.cells = [[0, 0], [0, 3], [2, 5]].map(([row, column]) =>
-  [row, column, values[row][column], move(map, 56 + (column + .5) * side, 44 + (row + .5) * side)]);
-found.below_the_diagonal = move(map, 56 + .5 * side, 44 + 4.5 * side);
+  [row, column, values[row][column], move(map, ...middle(row, column))]);
+found.below_the_diagonal = move(map, ...middle(4, 0));
 const line = document.querySelector("svg.chart:not(.matrix)");
 if (line) {
-  const [x, y] = line.querySelector("polyline").getAttribute("points").split(" ")[0].split(",").map(Number);
+  const first = [...line.querySelectorAll("g.series")].find(series => series.dataset.name === "loranpac");
+  const [x, y] = first.dataset.at.split(" ")[0].split(",").map(Number);
   found.point = move(line, x, y);
 }
 document.getElementById("left").value = "ranpac";

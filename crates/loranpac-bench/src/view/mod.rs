@@ -1,13 +1,16 @@
 //! From runs to tables and figures, as a recipe asks for them. Views only read runs.
 
 mod axis;
+mod curves;
 mod figure;
 mod table;
 
-pub use axis::{Axis, Metric, Place, thousands};
-pub(crate) use figure::level;
-pub use figure::{Figure, Line, Log, Panel};
+pub use axis::{Axis, Place, width_of};
+pub use figure::Figure;
 pub use table::{Cell, Filled, Table};
+
+pub use crate::chart::{Line, Log, Panel};
+pub use crate::measure::Metric;
 
 use crate::spec::Spec;
 use crate::sweep::Record;
