@@ -9,6 +9,7 @@ use loranpac::lift;
 use loranpac::memory::human_bytes;
 use loranpac::registry::{self, Input, METHODS, Method};
 use loranpac::{Schedule, Truncation};
+use loranpac_bench::chart::thousands;
 use loranpac_bench::origin::Origin;
 use loranpac_bench::plan::{Given, Maps};
 use loranpac_bench::report::{self, MethodSummary, mean_and_spread};
@@ -217,7 +218,7 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
 fn title(runs: &[Run]) -> String {
     let Some(run) = runs.first() else { return String::new() };
     let width = run.config.lift.as_ref().map_or(String::new(), |lift| match lift.width {
-        Some(width) => format!(", E = {width}"),
+        Some(width) => format!(", E = {}", thousands(width)),
         None => ", infinite width (samples are kept)".to_owned(),
     });
     format!("{}, {} classes in {} tasks{width}", run.dataset.name, run.dataset.classes, run.tasks.len())

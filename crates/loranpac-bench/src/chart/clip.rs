@@ -2,8 +2,8 @@
 
 use super::panel::Line;
 
-/// The lines, by index, that a vertical axis need not hold: those that fall further below all others than twice
-/// the range of these, if at least two others remain and they are the majority.
+/// The lines, by index, that a vertical axis need not hold: those that fall below four fifths of the lowest
+/// value of all others, and further than twice the range of these, if at least two others remain and they are the majority.
 pub(super) fn fallen(lines: &[Line]) -> Vec<usize> {
     let ends = |line: &Line| {
         let values = line.points.iter().map(|point| point.y).filter(|y| y.is_finite());
@@ -15,7 +15,8 @@ pub(super) fn fallen(lines: &[Line]) -> Vec<usize> {
     while let Some((lowest, others)) = rest.split_last() {
         let low = others.iter().fold(f64::INFINITY, |low, (_, ends)| low.min(ends.0));
         let high = others.iter().fold(f64::NEG_INFINITY, |high, (_, ends)| high.max(ends.1));
-        if others.len() < 2 || 2 * others.len() <= count || low - lowest.1.0 <= 2.0 * (high - low) {
+        let far = lowest.1.0 < 0.8 * low && low - lowest.1.0 > 2.0 * (high - low);
+        if others.len() < 2 || 2 * others.len() <= count || !far {
             break;
         }
         fallen.push(lowest.0);
@@ -63,7 +64,9 @@ mod tests {
         let collapsed = line(&[98.0, 1.0]);
         assert_eq!(fallen(&[a.clone(), collapsed.clone(), b.clone(), c]), [1]);
         assert!(fallen(&[a.clone(), collapsed.clone()]).is_empty(), "one line is no company");
-        assert!(fallen(&[a.clone(), b.clone(), line(&[97.0, 80.0])]).is_empty(), "not far enough");
+        assert!(fallen(&[a.clone(), b.clone(), line(&[97.0, 75.0])]).is_empty(), "not far enough");
+        let level = [line(&[92.0, 92.0]), line(&[92.1, 92.1]), line(&[89.0, 89.0])];
+        assert!(fallen(&level).is_empty(), "three points are not far, however close the others are");
         assert!(fallen(&[a, b, collapsed.clone(), collapsed]).is_empty(), "half of the lines");
     }
 

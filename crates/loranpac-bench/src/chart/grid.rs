@@ -1,12 +1,25 @@
-//! Several panels in one picture.
+//! Pictures of one panel, or of several side by side.
 
 use super::clip::fallen;
-use super::draw;
 use super::drawing::Drawing;
 use super::panel::Panel;
 use super::text::{stacked, wrap};
+use super::{lines, matrix};
 
 const TITLE_SIZE: f64 = 19.0;
+
+/// One panel as an SVG for a page.
+pub fn svg(panel: &Panel) -> String {
+    draw(panel, &[]).whole()
+}
+
+/// A panel; `heights` are values that a vertical axis must hold besides its own.
+fn draw(panel: &Panel, heights: &[f64]) -> Drawing {
+    match panel {
+        Panel::Chart { title, x, y, log, lines } => lines::draw(title, x, y, *log, lines, heights),
+        Panel::Matrix { title, values } => matrix::draw(title, values),
+    }
+}
 
 /// Whether charts side by side have one vertical scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,8 +53,8 @@ pub fn grid(title: &str, panels: &[Panel], heights: Heights) -> String {
 fn all_heights(panels: &[Panel]) -> Vec<f64> {
     let of = |panel: &Panel| match panel {
         Panel::Matrix { .. } => Vec::new(),
-        Panel::Chart { lines, .. } => {
-            let fallen = fallen(lines);
+        Panel::Chart { lines, y, .. } => {
+            let fallen = if y.contains('%') { fallen(lines) } else { Vec::new() };
             let kept = lines.iter().enumerate().filter(|(i, _)| !fallen.contains(i));
             kept.flat_map(|(_, line)| line.points.iter().map(|point| point.y)).collect()
         }

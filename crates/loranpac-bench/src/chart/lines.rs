@@ -7,15 +7,13 @@ use super::drawing::Drawing;
 use super::labels::{LEADING, apart};
 use super::number::short;
 use super::panel::{Line, Log, Point};
+use super::plot::{INSET, Plot, axes};
 use super::scale::Scale;
 use super::text::{escape, stacked, width, wrap};
 
 const SIZE: f64 = 13.0;
 const TITLE_SIZE: f64 = 15.0;
-const PLOT_WIDTH: f64 = 450.0;
 const PLOT_HEIGHT: f64 = 280.0;
-/// Room between the axes and the first and last values.
-const INSET: f64 = 8.0;
 /// Where labels begin, right of the plot: behind a leader and a marker.
 const GAP: f64 = 34.0;
 /// Names of lines are broken at this width.
@@ -27,38 +25,6 @@ const BARS: usize = 8;
 /// More points than these cannot be seen.
 const MOST: usize = 400;
 
-/// Where things are, in pixels.
-struct Plot {
-    left: f64,
-    top: f64,
-    height: f64,
-    x: Scale,
-    y: Scale,
-}
-
-impl Plot {
-    fn right(&self) -> f64 {
-        self.left + PLOT_WIDTH
-    }
-
-    fn floor(&self) -> f64 {
-        self.top + self.height
-    }
-
-    fn across(&self, x: f64) -> Option<f64> {
-        Some(self.left + INSET + (PLOT_WIDTH - 2.0 * INSET) * self.x.place(x)?)
-    }
-
-    fn down(&self, y: f64) -> Option<f64> {
-        Some(self.top + self.height * (1.0 - self.y.place(y)?))
-    }
-
-    /// The place of a value, or of the end of the axis beyond which it lies.
-    fn within(&self, y: f64) -> f64 {
-        self.down(y).unwrap_or(self.floor()).clamp(self.top, self.floor())
-    }
-}
-
 /// A line with the places of its points. Points that an axis cannot show (zero on a logarithmic vertical one) are left out.
 struct Drawn<'a> {
     line: &'a Line,
@@ -68,7 +34,7 @@ struct Drawn<'a> {
 
 /// Draws a chart whose vertical axis also has room for the heights of others.
 pub(super) fn draw(title: &str, x_label: &str, y_label: &str, log: Log, lines: &[Line], others: &[f64]) -> Drawing {
-    let fallen = if log.y() { Vec::new() } else { fallen(lines) };
+    let fallen = if log.y() || !y_label.contains('%') { Vec::new() } else { fallen(lines) };
     let kept = lines.iter().enumerate().filter(|(i, _)| !fallen.contains(i)).flat_map(|(_, line)| &line.points);
     let percent = |value: f64| if y_label.contains('%') { value.clamp(0.0, 100.0) } else { value };
     let heights = kept.flat_map(|point| [point.range().0, point.y, point.range().1].map(percent));
@@ -77,6 +43,9 @@ pub(super) fn draw(title: &str, x_label: &str, y_label: &str, log: Log, lines: &
     let ticks = y.ticks.iter().map(|(_, text)| width(text, SIZE)).fold(0.0, f64::max);
     let mut plot = Plot { left: 40.0 + ticks, top: 0.0, height: PLOT_HEIGHT, x, y };
 
+    // An axis that is shared with others may hold them all the same.
+    let outside = |line: &Line| line.points.iter().any(|point| plot.y.place(point.y).is_some_and(|place| place < 0.0));
+    let fallen: Vec<usize> = fallen.into_iter().filter(|&i| outside(&lines[i])).collect();
     let label = |i: usize, line: &Line| {
         let end = line.points.iter().rev().find(|point| plot.down(point.y).is_some()).map(|point| point.y);
         let value = end.map_or(String::new(), |y| plot.y.text(y));
@@ -110,43 +79,6 @@ pub(super) fn draw(title: &str, x_label: &str, y_label: &str, log: Log, lines: &
     }
     let (label, attributes) = (title.to_owned(), String::new());
     Drawing { width: total, height: plot.floor() + 56.0, class: "chart", label, attributes, body }
-}
-
-/// Grid, ticks, and what the axes are.
-fn axes(body: &mut String, plot: &Plot, x_label: &str, y_label: &str, broken: bool) {
-    let (left, right, floor) = (plot.left, plot.right(), plot.floor());
-    for (at, text) in plot.y.ticks.iter().filter_map(|(tick, text)| Some((plot.down(*tick)?, text))) {
-        let _ = writeln!(
-            body,
-            "<line class=\"grid\" x1=\"{left:.1}\" x2=\"{right:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\
-             <text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{text}</text>",
-            left - 8.0,
-            at + 4.5
-        );
-    }
-    for (at, text) in plot.x.ticks.iter().filter_map(|(tick, text)| Some((plot.across(*tick)?, text))) {
-        let _ = writeln!(
-            body,
-            "<line class=\"axis\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{floor:.1}\" y2=\"{:.1}\"/>\
-             <text class=\"tick\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{text}</text>",
-            floor + 5.0,
-            floor + 20.0
-        );
-    }
-    // A zigzag says that the vertical axis leaves out values below it.
-    let (top, foot) = (plot.top, if broken { floor - 16.0 } else { floor });
-    let zigzag = if broken { "l-5 3l10 4l-10 4l5 5" } else { "" };
-    let _ = writeln!(
-        body,
-        "<path class=\"axis\" d=\"M{left:.1} {top:.1}V{foot:.1}{zigzag}M{left:.1} {floor:.1}H{right:.1}\"/>\n\
-         <text class=\"label\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\
-         <text class=\"label\" transform=\"translate(18 {:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
-        left + PLOT_WIDTH / 2.0,
-        floor + 43.0,
-        escape(x_label),
-        plot.top + plot.height / 2.0,
-        escape(y_label)
-    );
 }
 
 /// One line with everything that belongs to it.

@@ -11,31 +11,19 @@ mod lines;
 mod matrix;
 mod number;
 mod panel;
+mod plot;
 mod scale;
 mod style;
 mod text;
 
-pub use grid::{Heights, grid};
-pub use number::{short, thousands};
+pub use grid::{Heights, grid, svg};
+pub use number::{fixed, short, thousands};
 pub use panel::{Line, Log, Panel, Point, level};
 pub use style::Style;
 pub use text::escape;
 
 /// Style of charts, for a page or for an SVG file of its own.
 pub const CSS: &str = include_str!("chart.css");
-
-/// One panel as an SVG for a page.
-pub fn svg(panel: &Panel) -> String {
-    draw(panel, &[]).whole()
-}
-
-/// A panel; `heights` are values that a vertical axis must hold besides its own.
-fn draw(panel: &Panel, heights: &[f64]) -> drawing::Drawing {
-    match panel {
-        Panel::Chart { title, x, y, log, lines } => lines::draw(title, x, y, *log, lines, heights),
-        Panel::Matrix { title, values } => matrix::draw(title, values),
-    }
-}
 
 /// An SVG with its own style, to be a file: without the values that a page's script would show.
 pub fn standalone(svg: &str) -> String {

@@ -24,13 +24,25 @@ impl Scale {
         (scale.low, scale.high) = (low, high);
         let mut ticks = std::mem::take(&mut scale.ticks);
         ticks.retain(|(tick, _)| scale.place(*tick).is_some_and(|place| (-1e-9..=1.0 + 1e-9).contains(&place)));
-        scale.ticks = ticks;
+        scale.ticks = scale.few(&values).unwrap_or(ticks);
         if log && values.contains(&0.0) {
             scale.zero = true;
             scale.low /= 10.0;
             scale.ticks.insert(0, (0.0, "0".to_owned()));
         }
         scale
+    }
+
+    /// The values themselves as ticks, if they are few and far enough apart.
+    fn few(&self, values: &[f64]) -> Option<Vec<(f64, String)>> {
+        let mut values: Vec<f64> = values.iter().copied().filter(|value| !self.log || *value > 0.0).collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        let places: Vec<f64> = values.iter().filter_map(|value| self.place(*value)).collect();
+        let digits = (0..4).find(|&d| values.iter().all(|v| (v * 10f64.powi(d)).fract().abs() < 1e-9))? as usize;
+        let plain = values.iter().all(|value| value.abs() < 1e7);
+        let apart = values.len() <= 7 && places.windows(2).all(|pair| pair[1] - pair[0] > 0.08);
+        (plain && apart).then(|| values.iter().map(|value| (*value, fixed(*value, digits))).collect())
     }
 
     /// A vertical axis, which begins and ends at ticks.
@@ -132,6 +144,8 @@ mod tests {
         assert!(counted.ticks.iter().all(|(t, _)| t.fract() == 0.0 && (1.0..=12.0).contains(t)), "{:?}", counted.ticks);
         let widths = Scale::across([1e3, 5e4].into_iter(), true);
         assert_eq!(texts(&widths), ["1,000", "2,000", "5,000", "10,000", "20,000", "50,000"]);
+        let quarters = Scale::across([2500.0, 5000.0, 1e4, 2e4].into_iter(), true);
+        assert_eq!(texts(&quarters), ["2,500", "5,000", "10,000", "20,000"]);
         let zero = Scale::across([0.0, 1.0, 1000.0].into_iter(), true);
         assert_eq!((zero.place(0.0), zero.ticks[0].0), (Some(0.0), 0.0));
         assert!(zero.place(1.0).unwrap() > 0.1);

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use super::Report;
+use super::contents::Contents;
 use super::runs::Runs;
-use crate::chart::{self, Line, Panel, escape, short};
+use crate::chart::{self, Line, Panel, escape, fixed, short};
 use crate::recipe::Recipe;
 use crate::view::{Cell, Filled};
 
@@ -14,7 +14,7 @@ const SCRIPT: &str = include_str!("page.js");
 /// Charts with more places along their axis have no table of values.
 const FEW: usize = 60;
 
-pub(super) fn write(report: &Report<'_>) -> String {
+pub(super) fn write(report: &Contents<'_>) -> String {
     let Recipe { title, paper, about, .. } = report.recipe;
     let mut body = format!("<header><h1>{}</h1>\n", escape(title));
     if let Some(paper) = paper {
@@ -117,8 +117,10 @@ fn values(body: &mut String, x: &str, places: &[f64], lines: &[Line]) {
     let heads = head(std::iter::once(x).chain(lines.iter().map(|line| line.name.as_str())), 0);
     let cell = |line: &Line, place: f64| {
         let text = line.points.iter().find(|point| point.x == place).map_or(String::new(), |point| {
-            let spread = point.spread.map_or(String::new(), |spread| format!(" ± {}", short(spread)));
-            format!("{}{spread}", short(point.y))
+            let plain = (1.0..1e6).contains(&point.y.abs());
+            let number = |value: f64| if plain { fixed(value, 2) } else { short(value) };
+            let spread = point.spread.map_or(String::new(), |spread| format!(" ± {}", number(spread)));
+            number(point.y) + &spread
         });
         format!("<td>{text}</td>")
     };

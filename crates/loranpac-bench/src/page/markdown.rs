@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use super::Report;
+use super::contents::Contents;
 use crate::recipe::Recipe;
 use crate::view::{Cell, Filled};
 use loranpac_data::text::escape_markdown;
 
-pub(super) fn write(report: &Report<'_>) -> String {
+pub(super) fn write(report: &Contents<'_>) -> String {
     let Recipe { title, paper, about, .. } = report.recipe;
     let mut text = format!("# {}\n\n", escape_markdown(title));
     // A recipe's description may have several lines, which are one paragraph.

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::axis::{Axis, Place};
 use super::curves::{self, Curve};
-use super::{check_groups, join, known, with_data};
+use super::group::{check_groups, join, known, with_data};
 use crate::chart::{Line, Log, Panel, Style, level};
 use crate::measure::{Kind, Metric};
 use crate::spec::Spec;

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::axis::{Axis, width_of};
-use super::{check_groups, known, with_data};
+use super::group::{check_groups, known, with_data};
 use crate::measure::{Kind, Metric};
 use crate::metrics::{mean, spread, with_spread};
 use crate::paper;
