@@ -139,10 +139,10 @@ mod tests {
 
     #[test]
     fn a_horizontal_axis_ends_with_the_values() {
-        let counted = Scale::across([1.0, 12.0].into_iter(), false);
+        let counted = Scale::across((1..=12).map(f64::from), false);
         assert_eq!((counted.place(1.0), counted.place(12.0)), (Some(0.0), Some(1.0)));
         assert!(counted.ticks.iter().all(|(t, _)| t.fract() == 0.0 && (1.0..=12.0).contains(t)), "{:?}", counted.ticks);
-        let widths = Scale::across([1e3, 5e4].into_iter(), true);
+        let widths = Scale::across([1e3, 1.1e3, 5e4].into_iter(), true);
         assert_eq!(texts(&widths), ["1,000", "2,000", "5,000", "10,000", "20,000", "50,000"]);
         let quarters = Scale::across([2500.0, 5000.0, 1e4, 2e4].into_iter(), true);
         assert_eq!(texts(&quarters), ["2,500", "5,000", "10,000", "20,000"]);

@@ -52,7 +52,7 @@ const METHODS: [(&str, usize, Dash, Marker); 17] = [
     ("loranpac-soft", BLUE, Solid, Circle),
     ("loranpac", VERMILION, Solid, Square),
     ("ranpac", GREEN, Long, Triangle),
-    ("layup", GREEN, Dots, Plus),
+    ("layup", GREEN, Short, Plus),
     ("slda", PURPLE, Short, Diamond),
     ("randumb", PURPLE, Dots, Ring),
     ("simplecil", OCHRE, Dots, Inverted),

@@ -60,7 +60,8 @@ function chart(svg) {
     let best = null, least = 400;
     for (const point of points) {
       const distance = (point[0] - x) ** 2 + (point[1] - y) ** 2;
-      if (distance < least) [best, least] = [point, distance];
+      // Of points at one place, that of the line drawn last: it lies above the others.
+      if (distance <= least) [best, least] = [point, distance];
     }
     if (best) show(`${best[2]}: ${best[3][1]} at ${best[3][0]}`, event); else tip.hidden = true;
   });
