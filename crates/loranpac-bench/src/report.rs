@@ -116,8 +116,14 @@ pub fn meanings() -> Vec<String> {
         ("forgetting", Metric::Forgetting),
     ]
     .into_iter()
-    .filter_map(|(name, metric)| Some(format!("{name}: {}", metric.meaning()?)))
+    .filter_map(|(name, metric)| Some(format!("{name}: {}", uncapitalised(metric.meaning()?))))
     .collect()
+}
+
+/// A sentence as it stands behind a colon.
+fn uncapitalised(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().into_iter().flat_map(char::to_lowercase).chain(letters).collect()
 }
 
 /// Accuracy over all classes seen so far, after every task, one line per method (mean and spread over seeds).

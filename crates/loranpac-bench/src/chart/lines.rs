@@ -132,16 +132,17 @@ fn series(body: &mut String, plot: &Plot, drawn: &Drawn<'_>, place: f64) {
 
 /// Mean plus and minus the spread: a bar at each of a few points, a band along many.
 fn spreads(body: &mut String, plot: &Plot, points: &[(f64, f64, Point)]) {
-    let visible = |(_, y, _): &&(f64, f64, Point)| *y <= plot.floor() + 0.5;
-    let with = points.iter().filter(visible).filter(|(.., point)| point.spread.is_some_and(|spread| spread > 0.0));
+    // Of a line that leaves the axis, the mean is all that is shown.
+    let inside = points.iter().all(|(_, y, _)| *y <= plot.floor() + 0.5);
+    let with = points.iter().filter(|(.., point)| inside && point.spread.is_some());
     let ends: Vec<(f64, f64, f64)> =
         with.map(|(x, _, point)| (*x, plot.within(point.range().0), plot.within(point.range().1))).collect();
-    if ends.is_empty() {
+    if ends.iter().all(|(_, low, high)| low == high) {
         return;
     }
     let mut path = String::new();
     if points.len() <= BARS {
-        for (x, low, high) in ends {
+        for (x, low, high) in ends.into_iter().filter(|(_, low, high)| low > high) {
             let _ = write!(path, "M{:.1} {low:.1}h6m-3 0V{high:.1}m-3 0h6", x - 3.0);
         }
         let _ = writeln!(body, "<path class=\"bar\" d=\"{path}\"/>");
