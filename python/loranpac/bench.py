@@ -3,7 +3,7 @@
 >>> from loranpac import bench
 >>> result = bench.run("digits", ["loranpac", "simplecil"], inc=2, width=500)
 >>> result  # doctest: +ELLIPSIS
-method     final %  total %  forgetting  learn s  form s
+method     accuracy %  final %  total %  forgetting  learn s  form s
 loranpac ...
 simplecil ...
 """
@@ -11,16 +11,17 @@ simplecil ...
 from __future__ import annotations
 
 import html
+import inspect
 import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any, Union
 
 import numpy as np
 
 from loranpac import _engine
-from loranpac._estimators import _lift, _whole
 from loranpac._labels import _plain_array
 from loranpac._models import Path, threads
 from loranpac.features import labels_of
@@ -28,25 +29,17 @@ from loranpac.features import labels_of
 Data = Union[Path, Mapping[str, Any], Sequence[Any]]
 
 
+_SETTINGS = {entry["name"]: entry for entry in json.loads(_engine.settings())}
+
+
 def run(
     dataset: Data,
     methods: str | Sequence[str] = ("loranpac", "loranpac-soft", "ranpac", "simplecil"),
     *,
-    inc: int = 10,
-    base: int = 0,
-    width: float = 10_000,
-    lift: str = "relu-random",
-    random_state: int = 0,
-    seeds: int | Sequence[int] = 1993,
-    per_class: int | None = None,
-    truncate: float | None = None,
-    schedule: str = "late",
-    max_rank: int = 10_000,
     settings: Mapping[str, Any] | None = None,
-    eval: str = "every",
-    train_loss: str = "never",
     n_jobs: int | None = None,
     progress: Callable[[str, float], object] | None = None,
+    **chosen: Any,
 ) -> Result:
     """Run methods on a stream of tasks with new classes in each, as ``loranpac run`` does.
 
@@ -54,73 +47,76 @@ def run(
     ----------
     dataset : path, or arrays
         A feature file (``x_train``, ``y_train``, ``x_test``, ``y_test`` in an npz or safetensors file), the same arrays in a
-        mapping or in this order, or ``"digits"`` for those inside.
+        mapping or in this order, or ``"digits"`` for those inside the package.
     methods : names
-        What to compare; see :func:`loranpac.methods`.
-    inc, base : int
-        Classes in each task; classes in the first one, if it has another number.
-    width, lift, random_state, truncate, schedule, max_rank
-        As for :class:`loranpac.ContinualClassifier`.
-    seeds : int or several
-        Class orders, as NumPy's legacy generator shuffles for each.
-    per_class : int, optional
-        Use the first so many training samples of each class.
+        Methods to compare; see :func:`loranpac.methods`.
     settings : mapping, optional
         Settings of the methods; each takes those that it knows.
-    eval, train_loss : {"every", "final", "never"}
-        When the accuracy, and the error on all training samples so far, are measured.
     n_jobs : int, optional
         Threads; all cores by default.
     progress : callable, optional
-        Called with a method's name and the share of its work that is done.
+        Called with a method's name and the share of its run that is done.
 
     Returns
     -------
     Result
-        Every run, which shows itself as a table.
+        All runs. Its text is a table.
     """
     names = [methods] if isinstance(methods, str) else list(methods)
     known = {entry["name"]: entry for entry in json.loads(_engine.methods())}
     for name in names:
         if name not in known:
             raise ValueError(f"methods: names among {', '.join(known)} are expected, not {name!r}")
-    for name, value, least in [("inc", inc, 1), ("base", base, 0), ("max_rank", max_rank, 1)]:
-        _whole(name, value, least)
-    lift, width = _lift(lift, width)
-    for name, when in [("eval", eval), ("train_loss", train_loss)]:
-        if when not in ("every", "final", "never"):
-            raise ValueError(f"{name}: 'every', 'final' or 'never' is expected, not {when!r}")
-    if per_class is not None:
-        _whole("per_class", per_class)
+    unknown = [name for name in chosen if name not in _SETTINGS]
+    if unknown:
+        raise TypeError(f"run() has no argument {unknown[0]!r}; the settings of runs are {', '.join(_SETTINGS)}")
     given = {name: str(value) for name, value in (settings or {}).items()}
-    strange = [name for name in given if not any(name in known[method]["settings"] for method in names)]
-    if strange:
-        raise ValueError(f"settings: none of the methods has {', '.join(strange)}")
-    runs = []
+    foreign = [name for name in given if not any(name in known[method]["settings"] for method in names)]
+    if foreign:
+        raise ValueError(f"settings: none of the methods has {', '.join(foreign)}")
+    values = {name: _value(name, value) for name, value in chosen.items() if value is not None}
     with _file_of(dataset) as path:
-        for seed in [seeds] if isinstance(seeds, (int, np.integer)) else seeds:
-            for name in names:
-                changes = {
-                    "scenario": {"class": {"base": int(base), "increment": int(inc)}},
-                    "width": width,
-                    "lift": lift,
-                    "lift_seed": int(random_state),
-                    "seed": int(seed),
-                    "per_class": None if per_class is None else int(per_class),
-                    "truncation": None if truncate is None else {"fraction": float(truncate)},
-                    "schedule": schedule,
-                    "max_rank": int(max_rank),
-                    "settings": {key: value for key, value in given.items() if key in known[name]["settings"]},
-                    "eval": eval,
-                    "train_loss": train_loss,
-                }
-                watch = None if progress is None else (lambda share, name=name: progress(name, share))
-                runs.append(json.loads(_engine.run(path, name, json.dumps(changes), threads(n_jobs), watch)))
-    return Result(runs)
+        runs = _engine.run(path, names, json.dumps(values), json.dumps(given), threads(n_jobs), progress)
+    return Result(json.loads(runs))
+
+
+def _value(name: str, value: Any) -> Any:
+    """A value as the engine reads it: text, a number, or a list of them."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, Real) and not isinstance(value, bool):
+        return "infinite" if value == float("inf") else str(float(value))
+    if isinstance(value, (Sequence, np.ndarray)):
+        return [_value(name, entry) for entry in value]
+    raise ValueError(f"{name}: a number, a word or a list is expected, not {value!r}")
+
+
+def _document() -> None:
+    """Gives :func:`run` a signature and a documentation with every setting of runs."""
+    signature = inspect.signature(run)
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    listed = [inspect.Parameter(name, keyword, default=entry["default"]) for name, entry in _SETTINGS.items()]
+    fixed = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    positional = [one for one in fixed if one.kind is not keyword]
+    named = [one for one in fixed if one.kind is keyword]
+    run.__signature__ = signature.replace(parameters=[*positional, *listed, *named])  # type: ignore[attr-defined]
+    if run.__doc__:
+        lines = [f"    {name} : default {entry['default']!r}\n        {entry['help']}\n" for name, entry in _SETTINGS.items()]
+        run.__doc__ = run.__doc__.replace("    settings : mapping", "".join(lines) + "    settings : mapping", 1)
+
+
+_document()
 
 
 class Result:
-    """What runs have found. It shows itself as a table; ``runs`` has everything, as ``loranpac run --json`` writes it."""
+    """Runs and their results. ``runs`` has everything, as ``loranpac run --json`` writes it; the text of a result is a table.
+
+    ``accuracy`` is over all test samples after the last task. ``final`` is the mean over tasks of the accuracy after the last
+    task, and ``total`` the mean over tasks after every task; both depend on the division into tasks. ``forgetting`` is the
+    drop from a task's best accuracy to its last, which grows with the number of classes even if nothing is unlearned.
+    """
 
     def __init__(self, runs: list[dict[str, Any]]):
         self.runs = runs
@@ -133,6 +129,7 @@ class Result:
             rows.append(
                 {
                     "method": method,
+                    "accuracy": _mean(run["final_accuracy_samples"] for run in runs),
                     "final": _mean(run["final_accuracy"] for run in runs),
                     "total": _mean(run["total_accuracy"] for run in runs),
                     "forgetting": _mean(run["forgetting"] for run in runs),
@@ -141,7 +138,7 @@ class Result:
                     "seeds": len(runs),
                 }
             )
-        return sorted(rows, key=lambda row: -(row["final"] if row["final"] is not None else -1))
+        return sorted(rows, key=lambda row: -(row["accuracy"] if row["accuracy"] is not None else -1))
 
     def to_dataframe(self) -> Any:
         """One row per run and task, as a pandas ``DataFrame``."""
@@ -176,9 +173,9 @@ class Result:
         def number(value: float | None, digits: int) -> str:
             return "-" if value is None else f"{value:.{digits}f}"
 
-        rows = [["method", "final %", "total %", "forgetting", "learn s", "form s"]]
+        rows = [["method", "accuracy %", "final %", "total %", "forgetting", "learn s", "form s"]]
         for row in self.summary():
-            percents = [number(row[key], 2) for key in ("final", "total", "forgetting")]
+            percents = [number(row[key], 2) for key in ("accuracy", "final", "total", "forgetting")]
             rows.append([row["method"], *percents, *(number(row[key], 2) for key in ("learn_seconds", "form_seconds"))])
         return rows
 
@@ -204,7 +201,7 @@ def _mean(values: Any) -> float | None:
 
 
 class _file_of:
-    """A path of a dataset: its own, or that of a file which is there as long as it is needed."""
+    """The path of a dataset: its own, or that of a temporary file."""
 
     NAMES = ("x_train", "y_train", "x_test", "y_test")
 

@@ -1,5 +1,6 @@
 """Experiments and features from Python."""
 
+import inspect
 import json
 import subprocess
 import sys
@@ -7,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from loranpac import bench, features
+from loranpac import _engine, bench, features
 
 
 def test_a_run_is_the_command_lines(tmp_path):
@@ -33,6 +34,8 @@ def test_results_show_themselves(blobs):
     assert [row["method"] for row in result.summary()][0] in ("simplecil", "loranpac-soft")
     assert repr(result).splitlines()[0].split() == [
         "method",
+        "accuracy",
+        "%",
         "final",
         "%",
         "total",
@@ -64,12 +67,30 @@ def test_mistakes_name_the_argument(blobs):
     ]:
         with pytest.raises((ValueError, OSError), match=message):
             bench.run(*arguments)
-    with pytest.raises(ValueError, match="inc: "):
+    with pytest.raises(ValueError, match="inc=0 is not possible: a whole number of at least 1 is expected"):
         bench.run("digits", "loranpac", inc=0)
+    with pytest.raises(ValueError, match="inc: a number, a word or a list is expected, not True"):
+        bench.run("digits", "loranpac", inc=True)
+    with pytest.raises(ValueError, match="random_state=-1 is not possible"):
+        bench.run("digits", "loranpac", random_state=-1)
+    with pytest.raises(TypeError, match="no argument 'widht'; the settings of runs are lift, width"):
+        bench.run("digits", "loranpac", widht=3)
     with pytest.raises(ValueError, match="settings: none of the methods has depth"):
         bench.run("digits", "loranpac", settings={"depth": 3})
-    with pytest.raises(ValueError, match="eval: "):
+    with pytest.raises(ValueError, match="eval=sometimes is not possible: never, final or every is expected"):
         bench.run("digits", "loranpac", eval="sometimes")
+
+
+def test_every_setting_of_the_engine_is_a_keyword():
+    signature = inspect.signature(bench.run)
+    for entry in json.loads(_engine.settings()):
+        assert signature.parameters[entry["name"]].default == entry["default"]
+        assert f"    {entry['name']} : default" in bench.run.__doc__
+    assert signature.parameters["width"].default == 10_000 and signature.parameters["random_state"].default == 0
+    run = bench.run("digits", "loranpac", inc=5, rank=50, gamma=None, order="sorted", width=np.int64(100)).runs[0]
+    spec = run["config"]["spec"]
+    assert (spec["truncation"], spec["order"], spec["width"]) == ({"rank": 50}, "sorted", 100)
+    assert bench.run("digits", "loranpac", inc=10, width=float("inf"), per_class=5).runs[0]["config"]["lift"]["width"] is None
 
 
 def test_an_exception_in_progress_ends_the_run():

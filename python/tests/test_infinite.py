@@ -90,7 +90,7 @@ def test_a_cap_keeps_what_matters(blobs):
 
 def test_other_methods_and_lifts_have_no_infinite_width(blobs):
     x, y = blobs(np.arange(20) % 2)
-    with pytest.raises(ValueError, match="width = infinite"):
+    with pytest.raises(ValueError, match="width=infinite"):
         make("ranpac", width=INF).fit(x, y)
     with pytest.raises(ValueError, match="lift: width=inf"):
         LoRanPACClassifier(width=INF, lift="fourier").fit(x, y)

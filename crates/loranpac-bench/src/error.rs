@@ -1,4 +1,4 @@
-//! What can be wrong with experiments.
+//! Errors of experiments.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,10 +18,10 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A recipe, or another program's configuration, that cannot be followed.
+    /// An invalid recipe, or an invalid configuration of another program.
     #[error("{name}: {message}")]
     Recipe {
         /// Its name.
@@ -34,12 +34,15 @@ pub enum Error {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The user wants no more.
+    /// The user has stopped the run.
     #[error("interrupted")]
     Interrupted,
+    /// A class order that does not name every class of the data once.
+    #[error("{0}")]
+    ClassOrder(String),
     /// An experiment that cannot be run on this data.
     #[error("{0}")]
     Experiment(String),

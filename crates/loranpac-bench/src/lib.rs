@@ -1,10 +1,13 @@
 //! Experiments with the engine: streams of tasks, runs, recipes, sweeps and reports.
 //!
-//! Data flows one way: file -> [`loranpac_data::Dataset`] -> [`stream::tasks`] -> [`run::Experiment`] -> [`run::Run`], a plain value
-//! that is written as JSON.
+//! Data flows one way: a [`source::Source`] and some [`spec::Spec`]s make a [`plan::Plan`], which makes [`run::Run`]s, plain
+//! values that are written as JSON.
 
+pub mod cache;
 pub mod chart;
+pub mod choices;
 pub mod error;
+pub mod maps;
 pub mod measure;
 pub mod metrics;
 pub mod order;
@@ -14,8 +17,11 @@ pub mod paper;
 pub mod pilot;
 pub mod plan;
 pub mod recipe;
+pub mod record;
 pub mod report;
 pub mod run;
+pub mod settings;
+pub mod source;
 pub mod spec;
 pub mod stability;
 pub mod stream;

@@ -1,14 +1,16 @@
 //! Experiments of LAMDA-PILOT: its JSON configuration as a recipe.
 //!
-//! Keys with a meaning here are followed; the others are returned by name, for a warning.
+//! Keys that have a counterpart are followed; the others are returned by name, for a warning.
 
 use std::path::Path;
 
 use serde_json::Value;
 
+use crate::choices::Choices;
 use crate::error::Error;
-use crate::recipe::{Choices, Many, Recipe, ScenarioName, Setting};
-use crate::spec::Width;
+use crate::paper;
+use crate::recipe::Recipe;
+use crate::value::{Many, Value as Chosen};
 use crate::view::{Axis, Metric, Table};
 
 /// PILOT's names of data sets that differ from ours.
@@ -35,7 +37,7 @@ fn translate<'a>(names: &'a [(&str, &str)], theirs: &'a str) -> &'a str {
     names.iter().find(|(name, _)| *name == theirs).map_or(theirs, |(_, ours)| ours)
 }
 
-/// Reads a configuration: the recipe, and the keys that mean nothing here.
+/// Reads a configuration: the recipe, and the keys without a counterpart.
 pub fn open(path: &Path) -> Result<(Recipe, Vec<String>), Error> {
     let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
     let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
@@ -48,6 +50,8 @@ pub fn parse(name: &str, text: &str) -> Result<(Recipe, Vec<String>), Error> {
     let value: Value = serde_json::from_str(text).map_err(|e| refuse(e.to_string()))?;
     let Value::Object(keys) = value else { return Err(refuse("an object with keys is expected".to_owned())) };
     let mut choices = Choices::default();
+    let mut chosen: Vec<(&str, Many<Chosen>)> = Vec::new();
+    let (mut base, mut increment, mut seeds) = (None, None, None);
     let (mut data, mut backbone, mut unknown) = (None, None, Vec::new());
     let (mut shuffle, mut search) = (true, false);
     for (key, value) in &keys {
@@ -56,25 +60,27 @@ pub fn parse(name: &str, text: &str) -> Result<(Recipe, Vec<String>), Error> {
         let number = || value.as_f64().ok_or_else(|| wrong("a number"));
         let word = || value.as_str().ok_or_else(|| wrong("a name"));
         match key.as_str() {
-            "init_cls" => choices.base = Some(count()?),
-            "increment" => choices.inc = Some(Many::One(count()?)),
+            "init_cls" => base = Some(count()?),
+            "increment" => increment = Some(count()?),
             "shuffle" => shuffle = value.as_bool().ok_or_else(|| wrong("true or false"))?,
             "seed" => {
                 let one = |value: &Value| value.as_u64().and_then(|seed| u32::try_from(seed).ok());
-                let seeds = match value {
+                let list = match value {
                     Value::Array(seeds) => seeds.iter().map(one).collect::<Option<Vec<_>>>(),
                     seed => one(seed).map(|seed| vec![seed]),
                 };
-                choices.seed = Some(Many::List(seeds.ok_or_else(|| wrong("a seed or a list of seeds"))?));
+                let list = list.ok_or_else(|| wrong("a seed or a list of seeds"))?;
+                seeds = Some(list.into_iter().map(|seed| Chosen::Integer(seed.into())).collect());
             }
             // RanPAC calls its width M.
-            "E" | "M" => choices.width = Some(Many::One(Width::Finite(count()?))),
-            "rank" => choices.max_rank = Some(Many::One(count()?)),
+            "E" | "M" => chosen.push(("width", Many::One(count()?.into()))),
+            "rank" => chosen.push(("max-rank", Many::One(count()?.into()))),
             "truncate_percent" => {
                 let share = number()?;
-                choices.truncate = Some(Many::One(if share >= 1.0 { share / 100.0 } else { share }));
+                let share = if share >= 1.0 { share / 100.0 } else { share };
+                chosen.push(("truncate", Many::One(Chosen::Number(share))));
             }
-            "ridge" => drop(choices.set.insert("ridge".to_owned(), Many::One(Setting::Number(number()?)))),
+            "ridge" => drop(choices.set.insert("ridge".to_owned(), Many::One(Chosen::Number(number()?)))),
             "search_ridge" => search = value.as_bool().ok_or_else(|| wrong("true or false"))?,
             "model_name" => {
                 let name = translate(&METHODS, &word()?.to_lowercase()).to_owned();
@@ -91,12 +97,12 @@ pub fn parse(name: &str, text: &str) -> Result<(Recipe, Vec<String>), Error> {
     }
     let need = |present: bool, key: &str| if present { Ok(()) } else { Err(refuse(format!("{key} is missing"))) };
     need(data.is_some(), "dataset")?;
-    need(choices.inc.is_some(), "increment")?;
+    need(increment.is_some(), "increment")?;
     need(choices.method.is_some(), "model_name")?;
     // PILOT's first task takes init_cls classes; one as large as the others is no base.
-    if let (Some(base), Some(Many::One(inc))) = (choices.base, &choices.inc) {
-        choices.base = Some(if base == *inc { 0 } else { base });
-    }
+    base = base.filter(|base| Some(*base) != increment);
+    chosen.extend(base.map(|base| ("base", Many::One(base.into()))));
+    chosen.extend(increment.map(|increment| ("inc", Many::One(increment.into()))));
     let method = choices.method.as_ref().and_then(|m| m.values().first()).map(|name| loranpac::registry::find(name));
     let knows_ridge = method.is_some_and(|method| method.is_ok_and(|method| method.knows("ridge")));
     if search || !knows_ridge {
@@ -105,12 +111,18 @@ pub fn parse(name: &str, text: &str) -> Result<(Recipe, Vec<String>), Error> {
             unknown.push("ridge".to_owned());
         }
     }
-    let by_domain = |name: &String| crate::paper::data_sets().get(name).is_some_and(|set| set.scenario == "domain");
+    let by_domain = |name: &String| paper::data_sets().get(name).is_some_and(|set| set.scenario == "domain");
     if data.as_ref().is_some_and(by_domain) {
-        choices.scenario = Some(ScenarioName::Domain);
+        chosen.push(("scenario", Many::One("domain".into())));
     }
-    if !shuffle {
-        choices.order = Some(Many::One(Setting::Text("sorted".to_owned())));
+    // Seeds shuffle, and nothing else.
+    match seeds {
+        _ if !shuffle => chosen.push(("order", Many::One("sorted".into()))),
+        Some(seeds) => chosen.push(("seed", Many::List(seeds))),
+        None => {}
+    }
+    for (name, values) in chosen {
+        choices.choose(name, values).map_err(&refuse)?;
     }
     let table = |title: &str, value| Table {
         title: title.to_owned(),
@@ -146,8 +158,7 @@ mod tests {
 
     use super::*;
     use crate::recipe::Scale;
-    use crate::spec::Order;
-    use crate::stream::Scenario;
+    use crate::spec::{Order, Scenario};
 
     #[test]
     fn a_configuration_becomes_the_same_experiment() {

@@ -1,119 +1,181 @@
-//! From specs to what each method is given: feature maps that runs share, and memory before any is taken.
+//! From specs to runs. A [`Plan`] is the one way: it gives every run its samples and its tasks, and refuses what cannot be
+//! run, for its settings, for the data or for want of memory, before the first run begins.
 
 use std::sync::Arc;
 
 use loranpac::StreamSizes;
-use loranpac::lift::{self, FeatureMap, LiftSpec};
-use loranpac::memory;
-use loranpac::registry::MethodOptions;
+use loranpac::lift;
+use loranpac::memory::{self, human_bytes};
+use loranpac::registry::{Input, MethodOptions};
+use loranpac_data::{Dataset, system};
 
 use crate::error::Error;
-use crate::run::LiftFacts;
+use crate::maps::Maps;
+use crate::run::{Experiment, Run, Watch};
 use crate::spec::Spec;
-use loranpac_data::system;
+use crate::stream;
 
-/// A projection from a file.
-pub struct Given {
-    /// Name of the lift that it is for.
-    pub lift: String,
-    /// P, in C order, until the lift is made.
-    pub values: Vec<f32>,
+/// One part in this many of a budget goes to the allocator's gaps and to threads: measured, the process holds up to a fifth
+/// more than the arrays that are counted.
+const OVERHEAD: usize = 4;
+
+/// What runs may use of the machine.
+#[derive(Debug, Clone, Copy)]
+pub struct Resources {
+    /// Threads in use.
+    pub threads: usize,
+    /// Bytes that the process may hold, the program and the data included; none for what is available. A budget decides the
+    /// cap on the basis.
+    pub memory: Option<usize>,
 }
 
-/// Feature maps in memory, made when they are first needed and shared by runs that agree on them.
-pub struct Maps {
-    /// Whether projections stay in memory.
-    keep: bool,
-    given: Option<Given>,
-    maps: Vec<(Key, Arc<dyn FeatureMap>)>,
+impl Resources {
+    /// All memory that is available.
+    pub fn threads(threads: usize) -> Resources {
+        Resources { threads, memory: None }
+    }
 }
 
-/// What a map depends on.
-type Key = (String, usize, usize, u64, u64);
-
-fn key(spec: &Spec, dim: usize) -> Key {
-    (spec.lift.clone(), dim, spec.width, spec.lift_seed, spec.gamma.to_bits())
+/// Runs on one data set that have been checked.
+pub struct Plan<'m> {
+    maps: &'m mut Maps,
+    runs: Vec<(Spec, Arc<Dataset>)>,
+    threads: usize,
 }
 
-impl Maps {
-    /// Maps by seed, and one from a file if it is given.
-    pub fn new(keep: bool, given: Option<Given>) -> Self {
-        Maps { keep, given, maps: Vec::new() }
+impl<'m> Plan<'m> {
+    /// Checks settings, class orders and memory of runs. Feature maps that none of them needs are dropped.
+    pub fn new(
+        maps: &'m mut Maps,
+        dataset: impl Into<Arc<Dataset>>,
+        specs: Vec<Spec>,
+        resources: Resources,
+    ) -> Result<Plan<'m>, Error> {
+        let specs = specs.into_iter().map(Spec::normalised).collect::<Result<Vec<_>, _>>()?;
+        let mut runs = with_data(dataset.into(), specs)?;
+        runs.iter_mut().try_for_each(|(spec, data)| maps.adapt(spec, data.dim))?;
+        maps.keep_only(runs.iter().map(|(spec, data)| (spec, data.dim)));
+        let mut plan = Plan { maps, runs, threads: resources.threads };
+        plan.fit(resources.memory)?;
+        Ok(plan)
     }
 
-    /// Drops all maps but that of a run: sweeps hold one at a time.
-    pub fn keep_only(&mut self, spec: &Spec, dim: usize) {
-        let wanted = key(spec, dim);
-        self.maps.retain(|(key, _)| *key == wanted);
+    /// The specs, in the order of the runs.
+    pub fn specs(&self) -> impl Iterator<Item = &Spec> {
+        self.runs.iter().map(|(spec, _)| spec)
     }
 
-    /// The map of a run on d features.
-    pub fn get(&mut self, spec: &Spec, dim: usize) -> Result<Arc<dyn FeatureMap>, Error> {
-        let wanted = key(spec, dim);
-        if let Some((_, map)) = self.maps.iter().find(|(key, _)| *key == wanted) {
-            return Ok(map.clone());
-        }
-        let given = self.given.as_mut().filter(|given| given.lift == spec.lift);
-        let projection = given.map(|given| std::mem::take(&mut given.values));
-        let map = lift::build(&spec.lift, LiftSpec { projection, ..spec.lift_spec(dim, self.keep) })?;
-        self.maps.push((wanted, map.clone()));
-        Ok(map)
+    /// The number of runs.
+    pub fn len(&self) -> usize {
+        self.runs.len()
     }
 
-    /// What is recorded about the lift of a run, if it has one.
-    pub fn facts(&self, spec: &Spec, map: &dyn FeatureMap) -> Result<Option<LiftFacts>, Error> {
-        if !spec.method()?.input.lifted() {
-            return Ok(None);
-        }
-        let given = self.given.as_ref().is_some_and(|given| given.lift == spec.lift);
-        let projects = lift::find(&spec.lift)?.projection.is_drawn();
-        let seed = (projects && !given).then_some(spec.lift_seed);
-        Ok(Some(LiftFacts { name: map.name().to_owned(), width: (!map.is_infinite()).then(|| map.width()), seed }))
+    /// Whether there is nothing to run.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
     }
 
-    /// Checks the settings of a run and estimates the bytes that it needs, without taking any.
-    fn need<'a>(&self, spec: &'a Spec, dim: usize, sizes: &'a StreamSizes) -> Result<Need<'a>, Error> {
-        let method = spec.method()?;
-        // A map that keeps nothing lets everything be checked before memory is taken.
-        let probe = lift::build(&spec.lift, spec.lift_spec(dim, false))?;
-        let (width, options) = (probe.width(), spec.options(probe));
-        method.build(&options)?;
-        let rows = lift::find(&spec.lift)?.projection.count(dim, width);
-        let kept = if self.keep { rows.saturating_mul(4 * dim) } else { 0 };
-        let bytes = move |max_rank: usize| {
-            let learner = method.build(&MethodOptions { max_rank: max_rank.max(1), ..options.clone() });
-            learner.map_or(usize::MAX, |learner| learner.peak_bytes(sizes).saturating_add(kept))
-        };
-        Ok(Need { method: method.name, width, bytes: Box::new(bytes) })
+    /// Makes one of the runs. Ends with [`Error::Interrupted`] if `watch` breaks.
+    pub fn run(&mut self, number: usize, watch: Watch<'_>) -> Result<Run, Error> {
+        let (spec, data) = &self.runs[number];
+        let map = self.maps.get(spec, data.dim)?;
+        let lift = self.maps.facts(spec, &*map)?;
+        let tasks = stream::of(data, spec)?;
+        let options = spec.options(map);
+        Experiment { spec, method: spec.method()?, options, lift, tasks: &tasks, threads: self.threads }
+            .run(data, watch)
     }
 
-    /// Checks settings and memory of runs, given with the number of features that each works on, before any is taken.
-    /// A budget in bytes chooses one cap for all, so that they can be compared: the smallest that it leaves to any of
-    /// those that it matters to.
-    pub fn check(&self, runs: &mut [(Spec, usize)], sizes: &StreamSizes, budget: Option<usize>) -> Result<(), Error> {
-        if let Some(budget) = budget {
+    /// Refuses runs that need more memory than there is. A budget chooses one cap for all runs, so that they can be compared:
+    /// the smallest that it leaves to any of those that it matters to.
+    fn fit(&mut self, budget: Option<usize>) -> Result<(), Error> {
+        let sizes = self.runs.iter().map(|(spec, data)| Ok(stream::sizes(data, &stream::of(data, spec)?)));
+        let sizes = sizes.collect::<Result<Vec<StreamSizes>, Error>>()?;
+        let left = budget.map(left_for_models).transpose()?;
+        if let Some(left) = left {
             let mut cap = usize::MAX;
-            for (spec, dim) in runs.iter() {
-                let Need { width, bytes, .. } = self.need(spec, *dim, sizes)?;
+            for ((spec, data), sizes) in self.runs.iter().zip(&sizes) {
+                let Need { width, bytes, .. } = need(self.maps, spec, data.dim, sizes)?;
                 // At infinite width it is samples that are kept.
                 let most = if width == usize::MAX { sizes.samples.max(1) } else { width };
                 if bytes(1) != bytes(most) {
-                    cap = cap.min(memory::largest_cap(most, budget, &bytes).max(1));
+                    cap = cap.min(memory::largest_cap(most, left, &bytes).max(1));
                 }
             }
             if cap != usize::MAX {
-                runs.iter_mut().for_each(|(spec, _)| spec.max_rank = cap);
+                self.runs.iter_mut().for_each(|(spec, _)| spec.max_rank = cap);
             }
         }
         let room = system::room();
-        let available = room.available.unwrap_or(usize::MAX).min(budget.unwrap_or(usize::MAX));
-        for (spec, dim) in runs.iter() {
-            let Need { method, width, bytes } = self.need(spec, *dim, sizes)?;
-            memory::preflight(method, width, spec.max_rank, available, &bytes)?;
-            room.ensure(bytes(spec.max_rank), method, "fewer threads, or a smaller --width or --max-rank, need less")?;
+        let available = room.available.unwrap_or(usize::MAX).min(left.unwrap_or(usize::MAX));
+        for ((spec, data), sizes) in self.runs.iter().zip(&sizes) {
+            let Need { method, width, bytes } = need(self.maps, spec, data.dim, sizes)?;
+            let advice = "fewer threads, or a smaller `width` or `max-rank`, need less";
+            memory::preflight(method, width, spec.max_rank, available, &bytes)
+                .and_then(|()| room.ensure(bytes(spec.max_rank), method, advice))
+                .map_err(|error| match budget.zip(left) {
+                    Some((budget, left)) => {
+                        let reason = format!("it leaves {} to the model: {error}", human_bytes(left));
+                        loranpac::Error::setting("memory", human_bytes(budget), reason)
+                    }
+                    None => error,
+                })?;
         }
         Ok(())
     }
+}
+
+/// Gives every run its samples: those of its classes up to its limit, with the features of all layers if the method takes them.
+/// Runs that agree share them, and the whole data set is dropped if no run needs it.
+fn with_data(whole: Arc<Dataset>, specs: Vec<Spec>) -> Result<Vec<(Spec, Arc<Dataset>)>, Error> {
+    let mut limits: Vec<Option<usize>> = specs.iter().map(|spec| spec.per_class).collect();
+    limits.sort_unstable();
+    limits.dedup();
+    let mut whole = Some(whole);
+    let mut parts = Vec::new();
+    for (at, limit) in limits.iter().enumerate() {
+        let last = at + 1 == limits.len();
+        let Some(dataset) = (if last { whole.take() } else { whole.clone() }) else { continue };
+        let part = match limit {
+            None => dataset,
+            Some(count) => {
+                let mut part = Arc::unwrap_or_clone(dataset);
+                part.limit_per_class(*count);
+                Arc::new(part)
+            }
+        };
+        let layers = |spec: &&Spec| spec.per_class == *limit && takes_layers(spec);
+        let stacked = match specs.iter().find(layers) {
+            None => None,
+            Some(spec) => {
+                let name = &spec.method;
+                let missing =
+                    format!("{name} needs the features of several layers: arrays x_train_layer* and x_test_layer*");
+                Some(Arc::new(part.with_layers().ok_or(Error::Experiment(missing))?))
+            }
+        };
+        parts.push((*limit, part, stacked));
+    }
+    let data_of = |spec: Spec| {
+        let (_, part, stacked) = parts.iter().find(|(limit, ..)| *limit == spec.per_class)?;
+        let data = stacked.as_ref().filter(|_| takes_layers(&spec)).unwrap_or(part).clone();
+        Some((spec, data))
+    };
+    Ok(specs.into_iter().filter_map(data_of).collect())
+}
+
+fn takes_layers(spec: &Spec) -> bool {
+    spec.method().is_ok_and(|method| method.input == Input::Layers)
+}
+
+/// What a budget for the whole process leaves to models: all but the overhead, the program and the data.
+fn left_for_models(budget: usize) -> Result<usize, Error> {
+    let held = system::resident_memory().map_or(0, |bytes| bytes as usize);
+    let left = (budget - budget / OVERHEAD).checked_sub(held).filter(|left| *left > 0);
+    left.ok_or_else(|| {
+        let reason = format!("the program and the data hold {} before anything is learned", human_bytes(held));
+        loranpac::Error::setting("memory", human_bytes(budget), reason).into()
+    })
 }
 
 /// A method's name, its width, and the bytes that it needs for a cap.
@@ -121,4 +183,19 @@ struct Need<'a> {
     method: &'static str,
     width: usize,
     bytes: Box<dyn Fn(usize) -> usize + 'a>,
+}
+
+/// Checks the settings of a run and estimates the bytes that it needs, without allocating any.
+fn need<'a>(maps: &Maps, spec: &'a Spec, dim: usize, sizes: &'a StreamSizes) -> Result<Need<'a>, Error> {
+    let method = spec.method()?;
+    // A map that keeps nothing lets everything be checked before memory is allocated.
+    let probe = lift::build(&spec.lift, spec.lift_spec(dim, false))?;
+    let (width, options) = (probe.width(), spec.options(probe));
+    method.build(&options)?;
+    let kept = maps.bytes(spec, dim, width)?;
+    let bytes = move |max_rank: usize| {
+        let learner = method.build(&MethodOptions { max_rank: max_rank.max(1), ..options.clone() });
+        learner.map_or(usize::MAX, |learner| learner.peak_bytes(sizes).saturating_add(kept))
+    };
+    Ok(Need { method: method.name, width, bytes: Box::new(bytes) })
 }

@@ -1,4 +1,4 @@
-//! One run: a stream, a learner, and everything that came out as one plain value.
+//! One run: a stream, a learner, and the results as one plain value.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -18,7 +18,7 @@ use loranpac_data::system;
 /// Version of the JSON.
 pub const SCHEMA: u32 = 1;
 
-/// What a run did and found.
+/// The configuration and the results of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Run {
     /// Method name.
@@ -43,11 +43,11 @@ pub struct Run {
     pub final_accuracy_samples: Option<f64>,
     /// Mean over tasks t of the accuracy over all test samples seen by then.
     pub average_incremental_accuracy: Option<f64>,
-    /// Mean drop from the best.
+    /// Mean drop of a task's accuracy from its best to its last.
     pub forgetting: Option<f64>,
     /// Task by task.
     pub tasks: Vec<TaskRecord>,
-    /// What the model can promise in the end, in words, for methods that can tell.
+    /// Guarantees of the final model in words, for methods that have them.
     #[serde(default)]
     pub verdict: Option<Verdict>,
     /// Bytes that the model keeps.
@@ -59,7 +59,7 @@ pub struct Run {
 /// Everything that was chosen for a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunConfig {
-    /// What was asked for.
+    /// What was chosen.
     pub spec: Spec,
     /// Lift, for methods that have one.
     pub lift: Option<LiftFacts>,
@@ -97,7 +97,7 @@ pub struct DatasetFacts {
     pub classes: usize,
 }
 
-/// What happened at one task.
+/// Measurements after one task.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TaskRecord {
     /// Classes known after it.
@@ -118,13 +118,13 @@ pub struct TaskRecord {
     pub eval_seconds: Option<f64>,
     /// Accuracy over all test samples of the tasks so far, in percent.
     pub accuracy_samples: Option<f64>,
-    /// Training MSE without data.
+    /// Training MSE, from the state alone.
     pub train_mse: Option<f64>,
     /// Upper end of its interval after losses.
     pub train_mse_upper: Option<f64>,
-    /// `|W H - Y|^2 / M` measured on all training samples so far, where it was asked for.
+    /// `|W H - Y|^2 / M` measured on all training samples so far, if that was chosen.
     pub train_loss: Option<f64>,
-    /// Eigenvalues of the Gram matrix in descending order, where they were asked for.
+    /// Eigenvalues of the Gram matrix in descending order, if they are recorded.
     pub spectrum: Option<Vec<f64>>,
     /// The paper's quantities.
     pub certificate: Option<Certificate>,
@@ -148,13 +148,13 @@ pub struct Progress<'a> {
     pub record: &'a TaskRecord,
 }
 
-/// Everything that a run needs besides the data.
-pub struct Experiment<'a> {
-    /// What was asked for.
+/// Everything that a run needs besides the data; [`crate::plan::Plan`] makes it.
+pub(crate) struct Experiment<'a> {
+    /// What was chosen.
     pub spec: &'a Spec,
     /// The method.
     pub method: &'a Method,
-    /// What it is told.
+    /// Its options.
     pub options: MethodOptions,
     /// What is recorded about the lift.
     pub lift: Option<LiftFacts>,
@@ -164,11 +164,11 @@ pub struct Experiment<'a> {
     pub threads: usize,
 }
 
-/// Called after every task; says whether to go on.
+/// Called after every task; breaks to stop the run.
 pub type Watch<'a> = &'a mut dyn FnMut(Progress<'_>) -> ControlFlow<()>;
 
 impl Experiment<'_> {
-    /// Runs it. A run that `watch` breaks off ends with [`Error::Interrupted`].
+    /// Makes the run. Returns [`Error::Interrupted`] if `watch` breaks before the last task.
     pub fn run(&self, dataset: &Dataset, watch: Watch<'_>) -> Result<Run, Error> {
         let mut learner = self.method.build(&self.options)?;
         let mut matrix = AccuracyMatrix::new(self.tasks.len());

@@ -1,5 +1,5 @@
-//! Stability as a measured property: one setting is varied, everything else stays, and the spread of the final accuracy
-//! is one number. The paper's claim is that this number is small for LoRanPAC; here it is for any method, on any data.
+//! Stability, measured: one setting varies while the others stay, and the spread of the final accuracy is one number. The
+//! paper claims that it is small for LoRanPAC; here it is measured for any method, on any data.
 
 use std::fmt::Write;
 
@@ -10,9 +10,8 @@ use serde::Serialize;
 use crate::chart::{self, Heights, Line, Log, Panel, Point, Style, level};
 use crate::error::Error;
 use crate::metrics::{mean, spread as deviation};
-use crate::spec::{Spec, When};
-use crate::stream::Scenario;
-use crate::sweep::Record;
+use crate::record::Record;
+use crate::spec::{Scenario, Spec, When};
 
 /// A setting that is varied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -32,7 +31,7 @@ impl Knob {
     /// All of them.
     pub const ALL: [Knob; 4] = [Knob::Truncate, Knob::Ridge, Knob::Width, Knob::Inc];
 
-    /// In one word.
+    /// Name in titles.
     fn name(self) -> &'static str {
         match self {
             Knob::Truncate => "zeta",
@@ -42,7 +41,7 @@ impl Knob {
         }
     }
 
-    /// What it is, for people.
+    /// Label in tables and figures.
     pub fn label(self) -> &'static str {
         match self {
             Knob::Truncate => "share of directions cut, zeta",
@@ -63,7 +62,7 @@ impl Knob {
         })
     }
 
-    /// Where a run stands, if it stands anywhere: a method that chooses lambda by itself does not.
+    /// The value of a run; none for a method that chooses lambda by itself.
     fn place(self, spec: &Spec) -> Option<f64> {
         match (self, spec.scenario) {
             (Knob::Truncate, _) => match spec.truncation {
@@ -114,7 +113,7 @@ impl Knob {
     }
 }
 
-/// All runs for some base runs (methods, seeds), each once; only the accuracy at the end matters.
+/// All variations of some base runs (methods, seeds), each once. They are evaluated at the end only.
 pub fn specs(bases: &[Spec], classes: usize) -> Result<Vec<Spec>, Error> {
     let mut all: Vec<Spec> = Vec::new();
     for base in bases {
@@ -144,18 +143,18 @@ fn at_the_end(spec: &Spec) -> Result<Spec, Error> {
 pub struct Stability {
     /// The method.
     pub method: String,
-    /// Final accuracy over all test samples with everything as it was asked for, mean over seeds.
+    /// Final accuracy over all test samples with the chosen settings, mean over seeds.
     pub accuracy: Option<f64>,
     /// One entry for every knob that the method has.
     pub knobs: Vec<Swept>,
 }
 
-/// What one knob does.
+/// The effect of one knob.
 #[derive(Debug, Clone, Serialize)]
 pub struct Swept {
-    /// Which.
+    /// The knob.
     pub knob: Knob,
-    /// Where the method stands without being told, if that is a place.
+    /// The value of the chosen settings; none if the method chooses it by itself.
     pub own: Option<f64>,
     /// (value, final accuracy over all test samples, mean over seeds), in ascending order, the method's own included.
     pub points: Vec<(f64, f64)>,
@@ -166,7 +165,7 @@ pub struct Swept {
     pub spread: Option<f64>,
 }
 
-/// Reads the answer off the runs; those that could not be made are left out.
+/// Computes the spreads from the runs. Runs that could not be made are left out.
 pub fn measure(bases: &[Spec], classes: usize, records: &[Record]) -> Result<Vec<Stability>, Error> {
     let accuracy = |specs: &[Spec]| -> Result<Option<(f64, Option<f64>)>, Error> {
         let mut found = Vec::new();

@@ -3,29 +3,11 @@
 use std::collections::{BTreeSet, HashMap};
 
 use loranpac::StreamSizes;
-use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::order::numpy_permutation;
-use crate::spec::{Order, Spec};
+use crate::spec::{Order, Scenario, Spec};
 use loranpac_data::dataset::Dataset;
-
-/// How the samples are divided into tasks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scenario {
-    /// B-q1 Inc-q2: new classes in every task.
-    Class {
-        /// Classes in the first task; 0 for as many as in the others.
-        base: usize,
-        /// Classes in each further task.
-        increment: usize,
-    },
-    /// One task per domain; classes come back.
-    Domain,
-    /// Everything at once.
-    Joint,
-}
 
 /// One task: indices into the data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +23,7 @@ pub fn class_order(dataset: &Dataset, seed: u32) -> Vec<usize> {
     numpy_permutation(seed, dataset.classes.len())
 }
 
-/// The order of classes that a run asks for.
+/// The order of classes of a run.
 pub fn order_of(dataset: &Dataset, spec: &Spec) -> Result<Vec<usize>, Error> {
     match &spec.order {
         None => Ok(class_order(dataset, spec.seed)),
@@ -56,7 +38,7 @@ pub fn order_by_labels(dataset: &Dataset, labels: &[String]) -> Result<Vec<usize
         dataset.classes.iter().enumerate().map(|(class, label)| (label.to_string(), class)).collect();
     let mut order = Vec::with_capacity(labels.len());
     for (at, label) in labels.iter().enumerate() {
-        let refuse = |what: &str| Err(Error::Experiment(format!("class order, entry {}: {label:?} {what}", at + 1)));
+        let refuse = |what: &str| Err(Error::ClassOrder(format!("class order, entry {}: {label:?} {what}", at + 1)));
         match place.get(label) {
             None => return refuse("is not a class of the data"),
             Some(class) if order.contains(class) => return refuse("is named twice"),
@@ -65,17 +47,22 @@ pub fn order_by_labels(dataset: &Dataset, labels: &[String]) -> Result<Vec<usize
     }
     match dataset.classes.iter().enumerate().find(|(class, _)| !order.contains(class)) {
         None => Ok(order),
-        Some((_, label)) => Err(Error::Experiment(format!("the class order does not name class {label}"))),
+        Some((_, label)) => Err(Error::ClassOrder(format!("the class order does not name class {label}"))),
     }
 }
 
-/// How much there is to learn in the tasks of one or several streams.
-pub fn sizes<'a>(dataset: &Dataset, tasks: impl Iterator<Item = &'a Task>) -> StreamSizes {
+/// How much there is to learn in a stream.
+pub fn sizes(dataset: &Dataset, tasks: &[Task]) -> StreamSizes {
     StreamSizes {
         samples: dataset.train.len(),
-        largest_task: tasks.map(|task| task.train.len()).max().unwrap_or(0),
+        largest_task: tasks.iter().map(|task| task.train.len()).max().unwrap_or(0),
         classes: dataset.classes.len(),
     }
+}
+
+/// The tasks of a run, in their order.
+pub fn of(dataset: &Dataset, spec: &Spec) -> Result<Vec<Task>, Error> {
+    tasks(dataset, spec.scenario, &order_of(dataset, spec)?)
 }
 
 /// Divides a data set into tasks. `order` lists all classes.
@@ -87,7 +74,7 @@ pub fn tasks(dataset: &Dataset, scenario: Scenario, order: &[usize]) -> Result<V
     };
     let (count, train, test) = match scenario {
         Scenario::Class { increment: 0, .. } => {
-            return Err(Error::Experiment("--inc must be at least 1 class".to_owned()));
+            return Err(loranpac::Error::setting("inc", 0, "each task needs at least 1 class").into());
         }
         Scenario::Class { base, increment } => {
             let first = if base == 0 { increment } else { base }.min(order.len());

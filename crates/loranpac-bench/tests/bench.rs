@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 
 use loranpac::Truncation;
 use loranpac_bench::Error;
+use loranpac_bench::cache::Cache;
 use loranpac_bench::page::Report;
 use loranpac_bench::paper;
 use loranpac_bench::recipe::{self, RECIPES, Recipe, Scale};
-use loranpac_bench::spec::Spec;
-use loranpac_bench::stream::Scenario;
-use loranpac_bench::sweep::{self, Event, Record, Source, Store, Sweep};
+use loranpac_bench::record::Record;
+use loranpac_bench::source::{self, Source};
+use loranpac_bench::spec::{Scenario, Spec};
+use loranpac_bench::sweep::{Event, Sweep};
 use loranpac_bench::view::{Metric, Panel};
 use tempfile::TempDir;
 
@@ -22,9 +24,9 @@ fn recipe(name: &str) -> Recipe {
 
 /// Runs a recipe on the digits; the watcher may break it off.
 fn sweep(recipe: &Recipe, folder: &Path, watch: &mut dyn FnMut() -> ControlFlow<()>) -> Result<Vec<Record>, Error> {
-    let store = Store::open(folder.to_owned())?;
+    let cache = Cache::open(folder.to_owned())?;
     let plans = recipe.plans(&[Source::embedded()], &Scale::QUICK)?;
-    let sweep = Sweep { plans: &plans, store: Some(&store), threads: 1, beside_the_paper: true };
+    let sweep = Sweep { plans: &plans, cache: Some(&cache), threads: 1, beside_the_paper: true };
     sweep.run(&mut |_: Event<'_>| watch())
 }
 
@@ -410,11 +412,11 @@ fn feature_files_are_found_by_name() {
         "notes.txt",
     ];
     names.iter().for_each(|name| std::fs::write(folder.path().join(name), "").unwrap());
-    let files = sweep::feature_files(folder.path()).unwrap();
+    let files = source::feature_files(folder.path()).unwrap();
     assert_eq!(files.len(), 5, "{files:?}");
     let want = |names: &[&str], backbone| {
         let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
-        let (found, missing) = sweep::find(&files, &names, backbone);
+        let (found, missing) = source::find(&files, &names, backbone);
         (found.into_iter().map(|s| format!("{}/{}", s.key, s.backbone)).collect::<Vec<_>>(), missing)
     };
     let all = ["cub200/efflite2", "cub200/vit_base_patch16_224", "cub200/vit_base_patch16_224_in21k"];
@@ -422,6 +424,6 @@ fn feature_files_are_found_by_name() {
     assert_eq!(want(&["cub200"], Some("vit_base_patch16_224_in21k")).0, [all[2]]);
     assert_eq!(want(&["imagenet-a", "vtab"], None), (vec!["imagenet-a/".to_owned()], vec!["vtab".to_owned()]));
     assert_eq!(want(&["cub200-efflite2"], Some("vit_base_patch16_224")).0, ["cub200/efflite2"]);
-    let keys: Vec<String> = sweep::all(&files).into_iter().map(|s| s.key).collect();
+    let keys: Vec<String> = source::all(&files).into_iter().map(|s| s.key).collect();
     assert_eq!(keys, ["clinc150", "cub200", "cub200", "cub200", "imagenet-a"]);
 }

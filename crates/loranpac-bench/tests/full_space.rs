@@ -2,7 +2,8 @@
 
 use loranpac::lift::{Activation, FeatureMap, Projection, Random};
 use loranpac::{DEFAULT_DROP, Statistics};
-use loranpac_bench::stream::{self, Scenario};
+use loranpac_bench::spec::Scenario;
+use loranpac_bench::stream;
 use loranpac_data::embedded;
 
 #[test]

@@ -6,12 +6,11 @@ mod skip;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use loranpac::lift::{self, LiftSpec};
-use loranpac::registry::MethodOptions;
 use loranpac::{Schedule, Truncation};
-use loranpac_bench::run::{Experiment, Run};
-use loranpac_bench::spec::{Spec, When};
-use loranpac_bench::stream::{self, Scenario};
+use loranpac_bench::maps::Maps;
+use loranpac_bench::plan::{Plan, Resources};
+use loranpac_bench::run::Run;
+use loranpac_bench::spec::{Scenario, Spec, When};
 use loranpac_data::Dataset;
 
 /// The data set; none, and the test noted as skipped, where it is not there.
@@ -28,19 +27,11 @@ fn clinc(test: &str, per_class: usize) -> Option<Dataset> {
 }
 
 fn run(data: &Dataset, method: &str, schedule: Schedule, truncation: Option<Truncation>) -> Run {
-    let lift = lift::build("relu-random", LiftSpec::new(384, 2000));
     let scenario = Scenario::Class { base: 0, increment: 50 };
-    let tasks = stream::tasks(data, scenario, &stream::class_order(data, 1993)).unwrap();
-    let spec = Spec { scenario, eval: When::Final, ..Spec::new(method) };
-    let experiment = Experiment {
-        spec: &spec,
-        method: spec.method().unwrap(),
-        options: MethodOptions { truncation, schedule, ..MethodOptions::new(lift.unwrap()) },
-        lift: None,
-        tasks: &tasks,
-        threads: 1,
-    };
-    experiment.run(data, &mut |_| ControlFlow::Continue(())).unwrap()
+    let spec = Spec { width: 2000, scenario, eval: When::Final, truncation, schedule, ..Spec::new(method) };
+    let mut maps = Maps::default();
+    let mut plan = Plan::new(&mut maps, data.clone(), vec![spec], Resources::threads(1)).unwrap();
+    plan.run(0, &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
 #[test]

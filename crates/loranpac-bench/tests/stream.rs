@@ -3,11 +3,11 @@
 use std::ops::ControlFlow;
 
 use loranpac::Label;
-use loranpac::lift::{self, LiftSpec};
-use loranpac::registry::MethodOptions;
-use loranpac_bench::run::{Experiment, Progress, Run};
-use loranpac_bench::spec::{Spec, When};
-use loranpac_bench::stream::{self, Scenario};
+use loranpac_bench::maps::Maps;
+use loranpac_bench::plan::{Plan, Resources};
+use loranpac_bench::run::{Progress, Run};
+use loranpac_bench::spec::{Scenario, Spec, When};
+use loranpac_bench::stream;
 use loranpac_data::embedded::digits;
 
 fn sizes(scenario: Scenario) -> Vec<usize> {
@@ -63,25 +63,15 @@ fn an_order_must_name_every_class_once() {
 }
 
 fn run(method: &str, eval: When, increment: usize) -> Run {
-    let data = digits();
-    let lift = lift::build("relu-random", LiftSpec::new(64, 800)).unwrap();
-    let scenario = Scenario::Class { base: 0, increment };
-    let tasks = stream::tasks(&data, scenario, &stream::class_order(&data, 1993)).unwrap();
-    let spec = Spec { scenario, eval, ..Spec::new(method) };
-    let experiment = Experiment {
-        spec: &spec,
-        method: spec.method().unwrap(),
-        options: MethodOptions::new(lift),
-        lift: None,
-        tasks: &tasks,
-        threads: 1,
-    };
+    let spec = Spec { width: 800, scenario: Scenario::Class { base: 0, increment }, eval, ..Spec::new(method) };
+    let mut maps = Maps::default();
+    let mut plan = Plan::new(&mut maps, digits(), vec![spec], Resources::threads(1)).unwrap();
     let mut shares = Vec::new();
     let mut watch = |progress: Progress<'_>| {
         shares.push(progress.share);
         ControlFlow::Continue(())
     };
-    let run = experiment.run(&data, &mut watch).unwrap();
+    let run = plan.run(0, &mut watch).unwrap();
     assert!(shares.is_sorted() && *shares.last().unwrap() == 1.0);
     run
 }

@@ -3,23 +3,30 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+use loranpac_bench::cache::Cache;
 use loranpac_bench::page::Report;
 use loranpac_bench::pilot;
 use loranpac_bench::recipe::{self, RECIPES, Recipe, Scale};
+use loranpac_bench::record::Record;
 use loranpac_bench::run::SCHEMA;
-use loranpac_bench::sweep::{self, Record, Source, Store, Sweep};
+use loranpac_bench::source::{self, Source};
+use loranpac_bench::sweep::Sweep;
 use loranpac_data::text::escape;
 use serde_json::json;
 
-use crate::model::shown;
+use crate::json::Json;
+use crate::model::{pool, shown};
 use crate::say::{self, say};
-use crate::{command_line, table, threads};
+use crate::threads::threads;
+use crate::words::count;
+use crate::{command, sweep, table};
 
 /// Options of `bench`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:  loranpac bench --list\n           \
     loranpac bench truncation-effect --quick\n           \
-    loranpac bench truncation-effect --features FOLDER --data all --max-width 10000")]
+    loranpac bench truncation-effect --features FOLDER --data all --max-width 10000\n\n\
+    The word after --json is FILE: RECIPE comes before it, or write --json=-")]
 pub struct Args {
     /// A recipe: a name from --list, a .toml file, or a LAMDA-PILOT configuration (.json)
     #[arg(required_unless_present = "list")]
@@ -51,9 +58,8 @@ pub struct Args {
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Also write all runs as JSON to a file, or to standard output with -
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    json: Json<false>,
     /// Print only where the report is
     #[arg(long, short)]
     quiet: bool,
@@ -76,32 +82,32 @@ pub fn main(args: Args) -> Result<()> {
         bail!("--max-width and --per-class must be at least 1");
     }
     let threads = threads(args.threads)?;
-    let pool = crate::model::pool(threads)?;
-    let store = Store::open(args.out.join("runs"))?;
+    let pool = pool(threads)?;
+    let cache = Cache::open(args.out.join("runs"))?;
     let plans = recipe.plans(&sources, &scale)?;
-    let sweep = Sweep { plans: &plans, store: Some(&store), threads, beside_the_paper: true };
-    let records = pool.install(|| crate::sweep::run(&sweep, args.quiet, &mut notes, Some(&args.out)))?;
+    let runs = Sweep { plans: &plans, cache: Some(&cache), threads, beside_the_paper: true };
+    let records = pool.install(|| sweep::run(&runs, args.quiet, &mut notes, Some(&args.out)))?;
     if records.is_empty() {
         bail!("nothing could be run: {}", notes.join("; "));
     }
     let folder = args.out.join(if args.quick { format!("{}-quick", recipe.name) } else { recipe.name.clone() });
-    let command = format!("loranpac {}", command_line());
+    let command = format!("loranpac {}", command::line());
     let report = Report::new(&recipe, &records, &notes, &command);
     report.write(&folder)?;
-    if let Some(path) = &args.json {
+    if args.json.is_wanted() {
         let runs: Vec<_> = records.iter().map(with_data).collect::<Result<_, _>>()?;
         let text = serde_json::to_string_pretty(&json!({ "schema": SCHEMA, "runs": runs }))? + "\n";
-        if path.as_os_str() == "-" {
+        if args.json.to_stdout() {
             return Ok(say::json(&text)?);
         }
-        sweep::write_atomically(path, text.as_bytes())?;
+        args.json.save(&text)?;
     }
     if !args.quiet {
         for filled in report.tables() {
             say!("{}\n\n{}", escape(&filled.title), table::filled(filled))?;
         }
     }
-    Ok(say!("{} runs, report: {}", records.len(), shown(&folder.join("report.html")))?)
+    Ok(say!("{}, report: {}", count(records.len(), "run"), shown(&folder.join("report.html")))?)
 }
 
 /// A run as `loranpac run --json` writes it, with the data that it was made on.
@@ -120,7 +126,7 @@ fn list() -> Result<()> {
     Ok(say::lines(&table::plain(&["recipe", "in the paper", "what"], &rows))?)
 }
 
-/// The recipe, and what to say about it.
+/// The recipe, and notes about it.
 fn find_recipe(name: &str) -> Result<(Recipe, Vec<String>)> {
     if let Some(recipe) = recipe::built_in(name) {
         return Ok((recipe?, Vec::new()));
@@ -134,12 +140,12 @@ fn find_recipe(name: &str) -> Result<(Recipe, Vec<String>)> {
             Ok((recipe, if unknown.is_empty() { Vec::new() } else { note() }))
         }
         _ => {
-            bail!("there is no recipe {name:?}; loranpac bench --list shows those that there are, or give a .toml file")
+            bail!("there is no recipe {name:?}; loranpac bench --list lists the recipes, or give a .toml file")
         }
     }
 }
 
-/// The data, and what to say about what is missing.
+/// The data, and notes about what is missing.
 fn sources(args: &Args, recipe: &Recipe) -> Result<(Vec<Source>, Vec<String>)> {
     let Some(folder) = &args.features else {
         if args.quick && args.data.is_empty() {
@@ -147,22 +153,22 @@ fn sources(args: &Args, recipe: &Recipe) -> Result<(Vec<Source>, Vec<String>)> {
         }
         bail!("--features DIR is needed: a folder of feature files (or --quick for a smoke test on the digits)");
     };
-    let files = sweep::feature_files(folder)?;
+    let files = source::feature_files(folder)?;
     let names =
         || files.iter().filter_map(|f| f.file_stem()).map(|f| f.to_string_lossy()).collect::<Vec<_>>().join(", ");
     if args.data.iter().any(|name| name == "all") {
         if files.is_empty() {
             bail!("{} has no feature files", folder.display());
         }
-        return Ok((sweep::all(&files), Vec::new()));
+        return Ok((source::all(&files), Vec::new()));
     }
     let wanted = if args.data.is_empty() { &recipe.data } else { &args.data };
     if wanted.is_empty() {
-        bail!("{} names no data; say which with --data, or --data all", recipe.name);
+        bail!("{} names no data; name some with --data, or use --data all", recipe.name);
     }
-    let (sources, missing) = sweep::find(&files, wanted, recipe.backbone.as_deref());
+    let (sources, missing) = source::find(&files, wanted, recipe.backbone.as_deref());
     if sources.is_empty() {
-        let found = if files.is_empty() { "nothing that we can read".to_owned() } else { names() };
+        let found = if files.is_empty() { "no feature file".to_owned() } else { names() };
         bail!(
             "{} has no file for any of {}; it has {found}. --data all uses every file",
             folder.display(),

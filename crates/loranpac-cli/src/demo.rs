@@ -1,23 +1,23 @@
-//! `loranpac demo`: the main job on data that is inside the program.
+//! `loranpac demo`: a comparison of methods on the digits inside the program.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use loranpac::lift::{self, LiftSpec};
 use loranpac::memory;
-use loranpac::registry::MethodOptions;
-use loranpac_bench::plan::Maps;
-use loranpac_bench::run::{Experiment, Run};
-use loranpac_bench::spec::Spec;
-use loranpac_bench::stream::{self, Scenario};
+use loranpac_bench::maps::Maps;
+use loranpac_bench::plan::{Plan, Resources};
+use loranpac_bench::run::Run;
+use loranpac_bench::spec::{Scenario, Spec};
+use loranpac_bench::stream;
 use loranpac_data::dataset::Part;
 use loranpac_data::embedded::digits;
 
+use crate::file::write;
 use crate::model::{on_threads, shown};
 use crate::progress::Bar;
-use crate::run::write;
 use crate::say::say;
 use crate::table;
 
@@ -52,14 +52,13 @@ pub fn main(args: Args) -> Result<()> {
 
 fn show(args: &Args) -> Result<()> {
     let clock = Instant::now();
-    let data = digits();
+    let data = Arc::new(digits());
     let scenario = Scenario::Class { base: 0, increment: 1 };
     let order = stream::class_order(&data, args.seed);
-    let tasks = stream::tasks(&data, scenario, &order)?;
     let specs = METHODS.map(|(name, _)| Spec { width: args.width, scenario, seed: args.seed, ..Spec::new(name) });
-    let sizes = stream::sizes(&data, tasks.iter());
-    Maps::new(true, None).check(&mut specs.clone().map(|spec| (spec, data.dim)), &sizes, None)?;
-    let lift = lift::build("relu-random", LiftSpec::new(data.dim, args.width))?;
+    let resources = Resources::threads(rayon::current_num_threads());
+    let mut maps = Maps::default();
+    let mut plan = Plan::new(&mut maps, data.clone(), specs.to_vec(), resources)?;
     say!(
         "{} handwritten digits, one class at a time, features lifted from {} to {}.\n\
          Accuracy in percent on {} test digits, over all classes seen so far:\n",
@@ -69,23 +68,15 @@ fn show(args: &Args) -> Result<()> {
         data.test.len()
     )?;
     let mut runs: Vec<Run> = Vec::new();
-    for (spec, (name, _)) in specs.iter().zip(METHODS) {
-        let experiment = Experiment {
-            spec,
-            method: spec.method()?,
-            options: MethodOptions::new(lift.clone()),
-            lift: None,
-            tasks: &tasks,
-            threads: rayon::current_num_threads(),
-        };
+    for (number, (name, _)) in METHODS.iter().enumerate() {
         let bar = Bar::new(name, false);
-        runs.push(experiment.run(&data, &mut |progress| {
+        runs.push(plan.run(number, &mut |progress| {
             bar.update(progress);
             ControlFlow::Continue(())
         })?);
     }
     let header: Vec<&str> = ["digit", "classes", "samples"].into_iter().chain(METHODS.map(|m| m.1)).collect();
-    let rows: Vec<Vec<String>> = (0..tasks.len())
+    let rows: Vec<Vec<String>> = (0..order.len())
         .map(|t| {
             let record = &runs[0].tasks[t];
             let start =
@@ -103,7 +94,7 @@ fn show(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The digits as somebody would collect them: 0 to 4 in the first week, 5 to 9 in the second.
+/// Writes the digits as they might be collected: 0 to 4 in the first week, 5 to 9 in the second.
 fn files(folder: &Path) -> Result<()> {
     let data = digits();
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;

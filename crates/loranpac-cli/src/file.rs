@@ -7,6 +7,11 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use loranpac_store::AtomicFile;
 
+/// Writes a text file.
+pub fn write(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
 /// A file that appears when it is whole, or something that is not a regular file and is written to as it is: a rename
 /// would replace a device or a pipe.
 pub enum Target {

@@ -1,27 +1,29 @@
-//! The `loranpac` command line: one file per sub-command, no logic of its own. A library, so that the Python package can
-//! bring the same command.
+//! The `loranpac` command line: one file per sub-command, no logic of its own. A library, so that the Python package
+//! has the same command.
 
 mod bench;
+mod command;
 mod demo;
+mod faults;
 mod file;
+mod json;
 mod model;
 mod progress;
 mod run;
 mod say;
-mod stability;
 mod sweep;
 mod table;
+mod threads;
+mod words;
 
 use std::ffi::OsString;
 use std::io::Write;
-use std::sync::OnceLock;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use loranpac_bench::spec::quote;
 
 use say::{Unwritten, note};
 
-/// Teach a frozen encoder new classes for ever, on a CPU, in closed form.
+/// Teach a frozen encoder new classes, task after task, on a CPU, in closed form.
 ///
 /// loranpac takes embeddings (any n x d matrix), lifts them with random ReLU features, and keeps a least-squares
 /// classifier up to date task after task: no gradient steps, no stored samples, nothing to tune.
@@ -58,9 +60,9 @@ enum Command {
     Eval(model::eval::Args),
     /// Fit the temperature that turns scores into probabilities, on held-out samples
     Calibrate(model::eval::CalibrateArgs),
-    /// Show what a model is, what it knows and what it can promise
+    /// Show a model: its settings, classes, spectrum and guarantees
     Inspect(model::inspect::Args),
-    /// Put models together, as if one had learned everything
+    /// Merge models, as if one had learned everything
     Merge(model::merge::Args),
     /// Remove a class from prediction
     Forget(model::edit::ForgetArgs),
@@ -72,7 +74,7 @@ enum Command {
     Unlearn(model::edit::UnlearnArgs),
     /// Write the classifier as ONNX, or as a small file for predict
     Export(model::export::Args),
-    /// Read every byte of a model and tell what is damaged
+    /// Read every byte of a model and list what is damaged
     Verify(model::keep::VerifyArgs),
     /// Go back to an earlier version of a model
     Rollback(model::keep::RollbackArgs),
@@ -89,19 +91,11 @@ enum Command {
     },
 }
 
-/// What was typed, for records.
-static COMMAND: OnceLock<String> = OnceLock::new();
-
-/// What was typed, after the program's name, as a shell takes it.
-fn command_line() -> &'static str {
-    COMMAND.get().map_or("", String::as_str)
-}
-
-/// Runs a command line, the program's name first; gives the exit code.
+/// Runs a command line, the program's name first; returns the exit code.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let typed = arguments.iter().skip(1).map(|word| quote(&word.to_string_lossy())).collect::<Vec<_>>().join(" ");
-    COMMAND.get_or_init(|| typed);
+    command::record(&arguments);
+    let name = arguments.get(1).map(|name| name.to_string_lossy().into_owned());
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(usage) => return explain(&usage),
@@ -131,24 +125,25 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         }
         Command::Man { folder } => man(folder),
     };
-    report(result)
+    report(result, name.as_deref())
 }
 
-/// Prints help where it was asked for, else what is wrong with the usage; gives the exit code.
+/// Prints help, or what is wrong with the usage; returns the exit code.
 fn explain(usage: &clap::Error) -> u8 {
     if usage.use_stderr() {
         usage.render().to_string().trim_end().lines().for_each(|line| note!("{line}"));
         return 2;
     }
     let printed = usage.print().and_then(|()| std::io::stdout().flush());
-    report(printed.map_err(|error| Unwritten::new(error).into()))
+    report(printed.map_err(|error| Unwritten::new(error).into()), None)
 }
 
-/// Prints what went wrong; gives the exit code.
-fn report(result: anyhow::Result<()>) -> u8 {
+/// Prints the error of a sub-command; returns the exit code.
+fn report(result: anyhow::Result<()>, name: Option<&str>) -> u8 {
     let Err(error) = result else { return 0 };
     let code = exit_code(&error);
-    let text = format!("error: {}", words(&error));
+    let cli = Cli::command();
+    let text = format!("error: {}", faults::words(&error, name.and_then(|name| cli.find_subcommand(name))));
     let is_recipe = |e: &loranpac_bench::Error| matches!(e, loranpac_bench::Error::Recipe { .. });
     if error.chain().any(|cause| cause.downcast_ref().is_some_and(is_recipe)) {
         // The parser shows the place in lines of its own.
@@ -159,16 +154,7 @@ fn report(result: anyhow::Result<()>) -> u8 {
     code
 }
 
-/// The error with its causes, each said once.
-fn words(error: &anyhow::Error) -> String {
-    error
-        .chain()
-        .skip(1)
-        .map(|cause| cause.to_string())
-        .fold(error.to_string(), |text, cause| if text.contains(&cause) { text } else { format!("{text}: {cause}") })
-}
-
-/// The codes that `--help` lists. A reader that has closed the pipe has seen enough: 0.
+/// The codes that `--help` lists. A closed pipe is no failure: 0.
 fn exit_code(error: &anyhow::Error) -> u8 {
     use loranpac_store::Error;
     use model::keep::Unsound;
@@ -186,7 +172,7 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// The manual, from the same source as the help.
+/// Prints or writes the manual, which is made from the help.
 fn man(folder: Option<std::path::PathBuf>) -> anyhow::Result<()> {
     match folder {
         Some(folder) => {
@@ -200,21 +186,4 @@ fn man(folder: Option<std::path::PathBuf>) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-/// More threads than this do not make anything faster, and each takes memory.
-const MOST_THREADS: usize = 64;
-
-/// The number of threads that was asked for, or all cores.
-fn threads(asked: Option<usize>) -> anyhow::Result<usize> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let most = MOST_THREADS.max(4 * cores);
-    match asked {
-        Some(0) => anyhow::bail!("--threads 0 is not possible: at least one thread is needed"),
-        Some(threads) if threads > most => {
-            anyhow::bail!("--threads {threads} is too many for the {cores} cores of this machine: at most {most}")
-        }
-        Some(threads) => Ok(threads),
-        None => Ok(cores),
-    }
 }

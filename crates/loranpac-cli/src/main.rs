@@ -37,7 +37,7 @@ unsafe impl GlobalAlloc for OrExit {
     }
 }
 
-/// Memory that was asked for; a caller who copes without it gets null.
+/// Returns allocated memory. Null ends the process, unless the caller handles a failed allocation.
 fn given(memory: *mut u8, size: usize) -> *mut u8 {
     if memory.is_null() && !loranpac::memory::may_fail() {
         // On the stack: there is no memory for anything else.

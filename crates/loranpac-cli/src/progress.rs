@@ -12,7 +12,7 @@ use crate::say::note;
 /// Ticks of the bar: fine enough for a smooth ETA.
 const TICKS: u64 = 10_000;
 
-/// Shows how far a run is; draws nothing when standard error is not a terminal, or when told to be quiet.
+/// Shows how far a run is; draws nothing if standard error is not a terminal, or if `quiet`.
 pub struct Bar(ProgressBar);
 
 impl Bar {
@@ -43,7 +43,7 @@ impl Drop for Bar {
     }
 }
 
-/// Shows how many samples of a file have been dealt with.
+/// Shows how many samples of a file are done.
 pub struct Count(ProgressBar);
 
 impl Count {
@@ -92,7 +92,7 @@ impl SweepBar {
         SweepBar { bar, runs, quiet }
     }
 
-    /// A line for people, above the bar.
+    /// Prints a line above the bar.
     pub fn note(&self, text: &str) {
         self.say(&format!("note: {text}"));
     }
@@ -116,9 +116,9 @@ impl SweepBar {
                 self.bar.set_message(format!("run {number}/{runs}: {} on {title}", spec.method));
             }
             Event::Task { share, .. } => self.bar.set_position((share * TICKS as f64) as u64),
-            Event::Done { before: true, .. } => {}
+            Event::Done { cached: true, .. } => {}
             Event::Done { record, .. } => {
-                let accuracy = record.run.final_accuracy.map_or(String::new(), |a| format!("  {a:.2}%"));
+                let accuracy = record.run.final_accuracy_samples.map_or(String::new(), |a| format!("  {a:.2}%"));
                 self.say(&format!("{}{accuracy}", record.run.config.spec.command(&record.data.path)));
             }
             Event::Note(text) => self.note(&text),

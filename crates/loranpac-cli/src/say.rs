@@ -1,27 +1,30 @@
-//! What the program prints. Everything goes through here: text of others is escaped, a closed pipe is no failure, and
-//! what cannot be written is an error instead of a panic.
+//! All output of the program. Text from files is escaped, a closed pipe is no failure, and output that cannot be written
+//! is an error instead of a panic.
 
 use std::fmt;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use loranpac_data::text::{escape, escape_json, escape_lines};
 
-/// Writes a line to standard output; gives an error that has to be looked at.
+/// Writes a line to standard output; returns an error if that fails.
 macro_rules! say {
     ($($words:tt)*) => { $crate::say::lines(&format!("{}\n", format_args!($($words)*))) };
 }
 
-/// Writes a line to standard error. Nothing is to be done if that fails.
+/// Writes a line to standard error. A failure is ignored.
 macro_rules! note {
     ($($words:tt)*) => { $crate::say::aside(&format!($($words)*)) };
 }
 
 pub(crate) use {note, say};
 
-/// Standard output cannot be written to.
+/// The output cannot be written.
 #[derive(Debug)]
 pub struct Unwritten {
     source: io::Error,
+    /// The file, unless it is standard output.
+    file: Option<PathBuf>,
     /// Whether the command had done its work before.
     changed: bool,
 }
@@ -29,10 +32,13 @@ pub struct Unwritten {
 impl fmt::Display for Unwritten {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let before = if self.changed { "the model has been changed, but " } else { "" };
-        // Without the number that Rust adds to what the system says.
+        // Without the number that Rust appends to the system's message.
         let reason = self.source.to_string();
         let reason = reason.split(" (os error").next().unwrap_or_default();
-        write!(f, "{before}cannot write the output: {reason}")
+        match &self.file {
+            None => write!(f, "{before}cannot write the output: {reason}"),
+            Some(file) => write!(f, "{before}cannot write {}: {reason}", file.display()),
+        }
     }
 }
 
@@ -40,18 +46,23 @@ impl std::error::Error for Unwritten {}
 
 impl Unwritten {
     pub fn new(source: io::Error) -> Unwritten {
-        Unwritten { source, changed: false }
+        Unwritten { source, file: None, changed: false }
     }
 
-    /// Whether the reader of our output has ended: it has seen enough.
+    /// A file cannot be written.
+    pub fn file(path: &Path, source: io::Error) -> Unwritten {
+        Unwritten { file: Some(path.to_owned()), ..Unwritten::new(source) }
+    }
+
+    /// Whether the reader of standard output has closed it.
     pub fn is_closed(&self) -> bool {
-        self.source.kind() == io::ErrorKind::BrokenPipe
+        self.file.is_none() && self.source.kind() == io::ErrorKind::BrokenPipe
     }
 }
 
-/// For what is said after the model was changed on the disk.
-pub fn changed(said: Result<(), Unwritten>) -> Result<(), Unwritten> {
-    said.map_err(|error| Unwritten { changed: true, ..error })
+/// Marks output that follows a change of the model on disk.
+pub fn changed(printed: Result<(), Unwritten>) -> Result<(), Unwritten> {
+    printed.map_err(|error| Unwritten { changed: true, ..error })
 }
 
 /// Writes text to standard output; control characters other than line ends are escaped.

@@ -1,4 +1,4 @@
-//! A sweep as a person watches it: a bar with an ETA, notes, and Ctrl-C.
+//! Sweeps with a progress bar, notes, and Ctrl-C.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -7,15 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 use loranpac_bench::Error;
-use loranpac_bench::sweep::{Event, Record, Sweep};
+use loranpac_bench::record::Record;
+use loranpac_bench::sweep::{Event, Sweep};
 
 use crate::progress::SweepBar;
 use crate::say::note;
 
-/// What a shell expects of a program that Ctrl-C has ended.
+/// The exit code of a program that Ctrl-C has ended.
 const INTERRUPTED: i32 = 130;
 
-/// Runs a sweep. What it notes is printed and added to `notes`; `place` is where finished runs are, if they are kept.
+/// Runs a sweep. Its notes are printed and added to `notes`; `place` is the folder of finished runs, if they are kept.
 pub fn run(sweep: &Sweep<'_>, quiet: bool, notes: &mut Vec<String>, place: Option<&Path>) -> Result<Vec<Record>> {
     let stop = on_interrupt()?;
     let bar = SweepBar::new(sweep.count(), quiet);

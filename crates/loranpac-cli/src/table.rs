@@ -3,7 +3,7 @@
 use loranpac_bench::view::{Cell, Filled};
 use loranpac_data::text::escape;
 
-/// The widest column. Longer cells are whole, but the others are not padded to their length.
+/// The widest column. Longer cells are printed in full, and the others are not padded to their length.
 const WIDEST: usize = 200;
 
 /// Lays out a header and rows of numbers.
@@ -28,7 +28,7 @@ pub fn filled(table: &Filled) -> String {
 
 /// Lays out a header and rows: the first `words` columns stand to the left, the others to the right.
 pub fn layout(header: &[&str], rows: &[Vec<String>], words: usize) -> String {
-    // Text of others in a cell stays in its cell.
+    // Control characters would break the layout.
     let clean = |cell: &str| escape(cell).into_owned();
     let rows = rows.iter().map(|row| row.iter().map(|cell| clean(cell)).collect());
     let cells: Vec<Vec<String>> =

@@ -89,7 +89,7 @@ fn a_pilot_configuration_is_followed_and_strange_keys_are_named() {
     let output = loranpac(&["bench", paths[0], "--features", paths[1], "--out", paths[2]]);
     let notes = String::from_utf8(output.stderr.clone()).unwrap();
     assert!(notes.contains("mean nothing here: prefix"), "{notes}");
-    assert!(notes.contains("--truncate 0.25 --width 300 --inc 2 --order sorted"), "{notes}");
+    assert!(notes.contains("--width 300 --truncate 0.25 --inc 2 --order sorted"), "{notes}");
     assert!(stdout(&output).contains("as PILOT logs it"));
 }
 
@@ -106,7 +106,7 @@ fn a_class_order_of_ones_own_is_in_the_command_and_broken_files_are_skipped() {
     let notes = String::from_utf8(output.stderr.clone()).unwrap();
     assert!(notes.contains("--order 15,14,13,12,11,10"), "{notes}");
     assert!(notes.contains("skipped") && notes.contains("mine-broken.npz"), "{notes}");
-    assert!(stdout(&output).contains("1 runs"));
+    assert!(stdout(&output).contains("1 run,"));
     let order =
         json(&["run", "--data", &format!("{}/mine-encoder", paths[1]), "--order", "15,14,13,12,11,10", "--json", "-"]);
     assert!(order["runs"][0]["seed"].is_null());

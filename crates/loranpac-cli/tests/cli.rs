@@ -52,8 +52,12 @@ fn all_methods_come_in_one_table_with_what_kind_they_are() {
         assert_eq!(row.contains("joint, keeps"), !method.continual, "{row}");
         assert!(row.contains('\u{b1}'), "mean and spread over the seeds: {row}");
     }
-    let finals: Vec<f64> = rows.iter().map(|row| row.split_whitespace().nth(1).unwrap().parse().unwrap()).collect();
-    assert!(finals.is_sorted_by(|a, b| a >= b), "best first: {finals:?}");
+    let accuracy: Vec<f64> = rows.iter().map(|row| row.split_whitespace().nth(1).unwrap().parse().unwrap()).collect();
+    assert!(accuracy.is_sorted_by(|a, b| a >= b), "best first: {accuracy:?}");
+    assert!(text.starts_with("method") && text.lines().next().unwrap().contains("  accuracy %  "), "{text}");
+    for word in ["accuracy ", "final ", "total ", "forgetting "] {
+        assert!(text.lines().any(|line| line.starts_with(word) && line.len() > 40), "{word} is explained: {text}");
+    }
 }
 
 #[test]
@@ -203,11 +207,11 @@ fn a_memory_budget_caps_the_basis_and_an_impossible_one_is_refused() {
     }
     refused(
         &[&base[..], &["--width", "400", "--memory", "1K"]].concat(),
-        &["--memory 1 KiB is too little", "the program and the data hold"],
+        &["--memory 1 KiB", "the program and the data hold"],
     );
     refused(
         &[&base[..], &["--width", "100000", "--memory", "50M"]].concat(),
-        &["--memory 50 MiB leaves", "needs about", "reduce the width"],
+        &["--memory 50 MiB", "it leaves", "needs about", "reduce the width"],
     );
     refused(&[&base[..], &["--width", "100000000000"]].concat(), &["needs about", "available"]);
 }
@@ -217,7 +221,7 @@ fn mistakes_are_named() {
     let folder = data();
     let path = folder.path().to_str().unwrap();
     let with = |more: &[&str], words: &[&str]| refused(&[&["run", "--data", path], more].concat(), words);
-    with(&["--truncate", "1.0"], &["truncate = 1", "[0, 1)"]);
+    with(&["--truncate", "1.0"], &["--truncate", "[0, 1)"]);
     with(&["--truncate", "-0.5"], &["-0.5"]);
     with(&["--truncate", "0.1", "--rank", "5"], &["--rank", "cannot be used"]);
     with(&["--width", "0"], &["--width", "at least 1"]);
@@ -225,19 +229,25 @@ fn mistakes_are_named() {
     with(&["--width", "infinite", "--method", "ranpac"], &["loranpac and loranpac-soft", "ranpac"]);
     with(&["--width", "infinite", "--lift", "fourier"], &["fourier", "relu-random"]);
     with(&["--width", "infinite", "--projection", "p.npy"], &["no projection"]);
-    with(&["--width", "infinite", "--schedule", "paper"], &["schedule = paper"]);
-    with(&["--set", "ridge=loo", "--method", "loranpac-soft"], &["ridge = loo", "--width infinite"]);
+    with(&["--width", "infinite", "--schedule", "paper"], &["--schedule paper"]);
+    with(&["--set", "ridge=loo", "--method", "loranpac-soft"], &["--set ridge=loo", "--width infinite"]);
     with(&["--method", "loranpack"], &["loranpack", "loranpac-soft"]);
     with(&["--set", "rigde=1"], &["rigde", "ridge"]);
     with(&["--set", "rigde=1", "--method", "loranpac,simplecil"], &["rigde", "simplecil: none"]);
-    with(&["--truncate", "0.5", "--method", "min-norm,simplecil"], &["mean nothing to min-norm, simplecil"]);
+    with(
+        &["--truncate", "0.5", "--method", "min-norm,simplecil"],
+        &["--truncate means nothing to min-norm, simplecil"],
+    );
     with(&["--lift", "relu", "--projection", "p.npy"], &["no projection"]);
     with(&["--json", "no/such/folder/result.json"], &["cannot write no/such/folder/result.json"]);
     with(&["--set", "ridge"], &["KEY=VALUE"]);
-    with(&["--set", "ridge=much"], &["ridge = much", "number"]);
+    with(&["--set", "ridge=much"], &["--set ridge=much", "number"]);
     with(&["--lift", "cosine"], &["cosine", "relu-random"]);
     with(&["--inc", "0"], &["--inc"]);
-    with(&["--per-class", "0"], &["--per-class 0"]);
+    with(&["--per-class", "0"], &["--per-class", "at least 1"]);
+    with(&["--seed", "1,-1"], &["--seed", "from 0 to 4294967295"]);
+    with(&["--seed", "1", "--order", "sorted"], &["--seed", "cannot be used"]);
+    with(&["--max-rank", "9", "--memory", "1G"], &["--max-rank", "cannot be used"]);
     with(&["--scenario", "domain"], &["domain_train"]);
     with(&["--memory", "lots"], &["lots"]);
     with(&["--threads", "0"], &["--threads 0"]);
@@ -339,4 +349,62 @@ fn stability_varies_one_setting_at_a_time_and_resumes() {
     wrong(&["--order", "1,2,x"], &["class order"]);
     wrong(&["--method", "layup"], &["x_train_layer"]);
     wrong(&["--json", "no-such-folder/out.json"], &["no-such-folder"]);
+}
+
+#[test]
+fn every_setting_of_the_list_is_a_flag() {
+    let help = stdout(&loranpac(&["run", "--help"]));
+    for setting in loranpac_bench::settings::SETTINGS {
+        let line = help.lines().find(|line| line.trim_start().starts_with(&format!("--{} ", setting.name)));
+        assert!(line.is_some_and(|line| line.contains(&format!("<{}>", setting.placeholder))), "{}", setting.name);
+    }
+}
+
+#[test]
+fn digits_are_those_inside_the_program_unless_there_are_features_of_that_name() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let call = |arguments: &[&str]| {
+        let program = std::process::Command::new(env!("CARGO_BIN_EXE_loranpac"));
+        stdout(&{ program }.args(arguments).current_dir(&folder).output().unwrap())
+    };
+    let run = ["run", "--data", "digits", "--method", "simplecil", "--inc", "10", "--json"];
+    let classes =
+        |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap()["runs"][0]["dataset"]["classes"].clone();
+    call(&["demo", "--files", "digits"]);
+    assert_eq!(classes(&call(&run)), 10, "a folder of samples in CSV is no feature file");
+    std::fs::remove_dir_all(folder.path().join("digits")).unwrap();
+    let mine = data();
+    std::fs::create_dir(folder.path().join("digits")).unwrap();
+    for file in std::fs::read_dir(mine.path()).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), folder.path().join("digits").join(file.file_name())).unwrap();
+    }
+    assert_eq!(classes(&call(&run)), 6, "a folder of arrays is");
+    assert!(call(&run[..7]).contains("6 classes in 1 task\n"));
+}
+
+#[test]
+fn json_goes_to_standard_output_or_to_a_file_in_every_command() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let written = |name: &str| {
+        let text = std::fs::read_to_string(folder.path().join(name)).unwrap();
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()
+    };
+    let run = ["run", "--data", "digits", "--method", "simplecil"];
+    let first = json(&[&run[..], &["--json"]].concat());
+    assert_eq!(first["runs"][0]["method"], "simplecil");
+    let text = stdout(&loranpac(&[&run[..], &["--json", &path("run.json")]].concat()));
+    assert!(text.contains("accuracy %"), "a file leaves standard output to the tables: {text}");
+    assert_eq!(written("run.json")["runs"][0]["accuracy_matrix"], first["runs"][0]["accuracy_matrix"]);
+    let (model, samples) = (path("m.lrp"), path("d"));
+    stdout(&loranpac(&["demo", "--files", &samples]));
+    let week = format!("{samples}/week1.csv");
+    stdout(&loranpac(&["init", &model, "--like", &week, "--width", "100"]));
+    let text = stdout(&loranpac(&["learn", &format!("--json={}", path("learn.json")), &model, &week]));
+    assert!(text.starts_with("learned "), "{text}");
+    assert_eq!(written("learn.json")["tasks"], 1);
+    assert_eq!(json(&["inspect", "--json", &model])["samples"], written("learn.json")["samples"]);
+    assert!(stdout(&loranpac(&["inspect", &model])).contains("late schedule"));
+    refused(&["inspect", &model, "--json=no/such/folder.json"], &["cannot write no/such/folder.json"]);
 }

@@ -1,15 +1,18 @@
-//! Methods, and runs of them.
+//! Methods, settings, and runs of them.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use loranpac::registry::{Input, METHODS};
-use loranpac_bench::plan::Maps;
-use loranpac_bench::run::Experiment;
+use loranpac::registry::METHODS;
+use loranpac_bench::Error;
+use loranpac_bench::maps::Maps;
+use loranpac_bench::plan::{Plan, Resources};
+use loranpac_bench::run::Run;
+use loranpac_bench::settings::{self, Kind, SETTINGS};
+use loranpac_bench::source::Source;
 use loranpac_bench::spec::Spec;
-use loranpac_bench::sweep::Source;
-use loranpac_bench::{Error, stream};
-use loranpac_data::Dataset;
+use loranpac_bench::value::Value;
 use pyo3::prelude::*;
 
 use crate::errors;
@@ -30,23 +33,32 @@ pub fn methods() -> String {
     serde_json::json!(METHODS.iter().map(entry).collect::<Vec<_>>()).to_string()
 }
 
-/// Runs one method on a feature file; `changes` are the fields of the spec that are not as usual, as JSON. Gives the run
-/// as JSON. `progress` is called with the share of the work that is done.
+/// All settings of runs under their Python names, as JSON.
+#[pyfunction(name = "settings")]
+pub fn list_settings() -> String {
+    let entry = |setting: &settings::Setting| serde_json::json!({ "name": setting.keyword(), "help": setting.help, "default": setting.default() });
+    serde_json::json!(SETTINGS.iter().map(entry).collect::<Vec<_>>()).to_string()
+}
+
+/// Runs methods on a feature file, for each of the class orders; returns the runs as JSON. `chosen` are settings of runs under
+/// their Python names, `own` the settings of the methods, both as JSON. `progress` is called with the name of a method and the
+/// share of its run that is done.
 #[pyfunction]
 pub fn run(
     py: Python<'_>,
     data: PathBuf,
-    method: &str,
-    changes: &str,
+    methods: Vec<String>,
+    chosen: &str,
+    own: &str,
     threads: usize,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let spec = spec(method, changes)?;
+    let specs = specs(&methods, chosen, own)?;
     let mut failed = None;
-    let mut watch = |share: f64| {
+    let mut watch = |method: &str, share: f64| {
         let outcome = Python::attach(|py| {
             py.check_signals()?;
-            progress.as_ref().map_or(Ok(()), |progress| progress.call1(py, (share,)).map(drop))
+            progress.as_ref().map_or(Ok(()), |progress| progress.call1(py, (method, share)).map(drop))
         });
         match outcome {
             Ok(()) => ControlFlow::Continue(()),
@@ -56,49 +68,43 @@ pub fn run(
             }
         }
     };
-    let outcome = detached(py, threads, || experiment(&data, spec, threads, &mut watch))?;
-    match failed {
-        Some(error) => Err(error),
-        None => outcome.map_err(errors::eval),
+    let outcome = detached(py, threads, || run_all(&Source::named(&data), specs, &mut watch))?;
+    if let Some(error) = failed {
+        return Err(error);
     }
+    serde_json::to_string(&outcome.map_err(errors::bench)?).map_err(errors::value)
 }
 
-fn spec(method: &str, changes: &str) -> PyResult<Spec> {
-    let mut value = serde_json::json!(Spec::new(method));
-    let changes: serde_json::Map<String, serde_json::Value> = serde_json::from_str(changes).map_err(errors::value)?;
-    changes.into_iter().for_each(|(name, change)| value[name] = change);
-    let spec: Spec = serde_json::from_value(value).map_err(errors::value)?;
-    spec.normalised().map_err(errors::eval)
+fn run_all(
+    source: &Source,
+    specs: Vec<Spec>,
+    watch: &mut (dyn FnMut(&str, f64) -> ControlFlow<()> + Send),
+) -> Result<Vec<Run>, Error> {
+    let mut maps = Maps::default();
+    let resources = Resources::threads(rayon::current_num_threads());
+    let mut plan = Plan::new(&mut maps, source.open()?, specs, resources)?;
+    let names: Vec<String> = plan.specs().map(|spec| spec.method.clone()).collect();
+    let one = |(number, name): (usize, &String)| plan.run(number, &mut |progress| watch(name, progress.share));
+    names.iter().enumerate().map(one).collect()
 }
 
-fn experiment(
-    data: &std::path::Path,
-    spec: Spec,
-    threads: usize,
-    watch: &mut (dyn FnMut(f64) -> ControlFlow<()> + Send),
-) -> Result<String, Error> {
-    let source =
-        if data.as_os_str() == "digits" && !data.exists() { Source::embedded() } else { Source::file_at(data) };
-    let mut dataset: Dataset = source.open()?;
-    if let Some(count) = spec.per_class {
-        dataset.limit_per_class(count);
+/// Every method with every class order.
+fn specs(methods: &[String], chosen: &str, own: &str) -> PyResult<Vec<Spec>> {
+    let mut chosen: BTreeMap<String, Value> = serde_json::from_str(chosen).map_err(errors::value)?;
+    let settings = serde_json::from_str(own).map_err(errors::value)?;
+    let mut streams = vec![Spec { settings, ..Spec::default() }];
+    for setting in SETTINGS {
+        let values = match (setting.kind, chosen.remove(&setting.keyword())) {
+            (_, None) => continue,
+            (Kind::Several, Some(Value::List(values))) => values,
+            (_, Some(value)) => vec![value],
+        };
+        streams = settings::cross(streams, setting, &values).map_err(errors::bench)?;
     }
-    let method = spec.method()?;
-    if method.input == Input::Layers {
-        let none = || Error::Experiment(format!("{} needs arrays x_train_layer* and x_test_layer*", method.name));
-        dataset = dataset.with_layers().ok_or_else(none)?;
+    if let Some(name) = chosen.keys().next() {
+        return Err(errors::value(format!("there is no setting {name}")));
     }
-    let order = stream::order_of(&dataset, &spec)?;
-    let tasks = stream::tasks(&dataset, spec.scenario, &order)?;
-    let sizes = stream::sizes(&dataset, tasks.iter());
-    let mut maps = Maps::new(true, None);
-    let mut plan = [(spec, dataset.dim)];
-    maps.check(&mut plan, &sizes, None)?;
-    let [(spec, dim)] = plan;
-    let map = maps.get(&spec, dim)?;
-    let lift = maps.facts(&spec, &*map)?;
-    let threads = if threads == 0 { rayon::current_num_threads() } else { threads };
-    let experiment = Experiment { spec: &spec, method, options: spec.options(map), lift, tasks: &tasks, threads };
-    let run = experiment.run(&dataset, &mut |progress| watch(progress.share))?;
-    serde_json::to_string(&run).map_err(|e| Error::Experiment(e.to_string()))
+    let with =
+        |stream: &Spec| methods.iter().map(|name| Spec { method: name.clone(), ..stream.clone() }).collect::<Vec<_>>();
+    Ok(streams.iter().flat_map(with).collect())
 }

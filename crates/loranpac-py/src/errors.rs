@@ -2,13 +2,19 @@
 
 use std::fmt::Display;
 
+use loranpac::registry::METHODS;
+use loranpac_bench::settings::{self, spell};
 use loranpac_data::text::escape;
 use pyo3::PyErr;
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyValueError};
 
-/// An error of the engine.
+/// An error of the engine. Settings are named by their keywords.
 pub fn engine(error: loranpac::Error) -> PyErr {
     match error {
+        loranpac::Error::Setting { name, value: given, reason } => {
+            let keyword = keyword(name).unwrap_or_else(|| name.replace('-', "_"));
+            value(format!("{keyword}={given} is not possible: {reason}"))
+        }
         loranpac::Error::Memory(message) => PyMemoryError::new_err(shown(message)),
         other => value(other),
     }
@@ -25,7 +31,7 @@ pub fn store(error: loranpac_store::Error) -> PyErr {
 }
 
 /// An error of an experiment.
-pub fn eval(error: loranpac_bench::Error) -> PyErr {
+pub fn bench(error: loranpac_bench::Error) -> PyErr {
     use loranpac_bench::Error;
     use loranpac_data::error::{ArrayProblem, Error as DataError};
     match error {
@@ -47,5 +53,11 @@ pub fn warnings(texts: Vec<String>) -> Vec<String> {
 }
 
 fn shown(message: impl Display) -> String {
-    escape(&message.to_string()).into_owned()
+    escape(&spell(&message.to_string(), keyword)).into_owned()
+}
+
+/// The keyword of a setting in Python.
+fn keyword(name: &str) -> Option<String> {
+    let own = || METHODS.iter().any(|method| method.knows(name)).then(|| name.to_owned());
+    settings::find(name).map(|setting| setting.keyword()).or_else(own)
 }

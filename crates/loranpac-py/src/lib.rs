@@ -13,7 +13,7 @@ use std::ffi::OsString;
 
 use pyo3::prelude::*;
 
-/// The command line; gives the exit code.
+/// The command line; returns the exit code.
 #[pyfunction]
 fn command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
     py.detach(|| loranpac_cli::main(arguments))
@@ -24,7 +24,7 @@ mod _engine {
     #[pymodule_export]
     use super::command;
     #[pymodule_export]
-    use crate::bench::{methods, run};
+    use crate::bench::{list_settings, methods, run};
     #[pymodule_export]
     use crate::learner::Learner;
     #[pymodule_export]

@@ -5,7 +5,7 @@ use super::runs::Runs;
 use crate::chart::Panel;
 use crate::origin::Origin;
 use crate::recipe::Recipe;
-use crate::sweep::Record;
+use crate::record::Record;
 use crate::view::{Axis, Figure, Filled};
 
 /// Everything in a report.

@@ -3,8 +3,8 @@
 use crate::chart::Log;
 use crate::measure::Metric;
 use crate::recipe::Recipe;
+use crate::record::Record;
 use crate::spec::When;
-use crate::sweep::Record;
 use crate::value::Many;
 use crate::view::{Axis, Figure};
 

@@ -9,10 +9,11 @@ mod runs;
 
 use std::path::Path;
 
+use crate::cache::write_atomically;
 use crate::chart::{self, Heights};
 use crate::error::Error;
 use crate::recipe::Recipe;
-use crate::sweep::{Record, write_atomically};
+use crate::record::Record;
 use crate::view::Filled;
 use contents::Contents;
 

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::measure::Metric;
 use crate::metrics::with_spread;
-use crate::sweep::Record;
+use crate::record::Record;
 use crate::view::{Axis, join, width_of};
 
 /// The runs of a report, and what tells them apart.

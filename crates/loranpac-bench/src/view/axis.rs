@@ -4,9 +4,9 @@ use loranpac::{Schedule, Truncation};
 use serde::Deserialize;
 
 use crate::chart::thousands;
+use crate::record::Record;
+use crate::spec::Scenario;
 use crate::spec::Spec;
-use crate::stream::Scenario;
-use crate::sweep::Record;
 
 /// A property of a run by which tables and figures are laid out.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]

@@ -6,8 +6,8 @@ use super::axis::Axis;
 use crate::chart::Point;
 use crate::measure::Metric;
 use crate::metrics::{mean, spread};
+use crate::record::Record;
 use crate::spec::Spec;
-use crate::sweep::Record;
 
 /// A line that has no look yet.
 #[derive(Debug, Clone)]

@@ -9,9 +9,9 @@ use super::curves::{self, Curve};
 use super::group::{check_groups, join, known, with_data};
 use crate::chart::{Line, Log, Panel, Style, level};
 use crate::measure::{Kind, Metric};
+use crate::record::{Data, Record};
 use crate::spec::Spec;
-use crate::sweep::{Data, Record};
-use crate::value::{Many, Setting};
+use crate::value::{Many, Value};
 
 /// A figure of a recipe: one panel for every combination of `panels`, one line for every combination of `lines`.
 #[derive(Debug, Clone, Deserialize)]
@@ -38,7 +38,7 @@ pub struct Figure {
     pub tasks: Option<usize>,
     /// Only runs that stand at these places.
     #[serde(default)]
-    pub only: BTreeMap<String, Many<Setting>>,
+    pub only: BTreeMap<String, Many<Value>>,
 }
 
 fn by_data() -> Vec<Axis> {
@@ -87,8 +87,8 @@ impl Figure {
             values.values().iter().any(|value| match (value, at.number, data) {
                 (_, _, Some(data)) if axis == Axis::Data => [&data.key, &data.file].contains(&&value.to_string()),
                 (_, _, None) if axis == Axis::Data => true,
-                (Setting::Integer(value), Some(number), _) => *value as f64 == number,
-                (Setting::Number(value), Some(number), _) => *value == number,
+                (Value::Integer(value), Some(number), _) => *value as f64 == number,
+                (Value::Number(value), Some(number), _) => *value == number,
                 (value, ..) => value.to_string() == at.text,
             })
         })

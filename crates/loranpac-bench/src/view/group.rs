@@ -1,8 +1,8 @@
 //! How runs are told apart and grouped: by their places on axes.
 
 use super::axis::{AXES, Axis};
+use crate::record::Record;
 use crate::spec::Spec;
-use crate::sweep::Record;
 
 /// The places of a run on several axes, as one line of text.
 pub fn join(axes: &[Axis], record: &Record) -> String {

@@ -4,6 +4,7 @@ mod axis;
 mod curves;
 mod figure;
 mod group;
+mod paper;
 mod table;
 
 pub use axis::{Axis, Place, width_of};

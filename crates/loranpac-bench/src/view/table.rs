@@ -4,11 +4,11 @@ use serde::Deserialize;
 
 use super::axis::{Axis, width_of};
 use super::group::{check_groups, known, with_data};
+use super::paper;
 use crate::measure::{Kind, Metric};
 use crate::metrics::{mean, spread, with_spread};
-use crate::paper;
+use crate::record::Record;
 use crate::spec::Spec;
-use crate::sweep::Record;
 
 /// A table of a recipe: which runs in which row and column, and what is shown of them.
 #[derive(Debug, Clone, Deserialize)]

@@ -11,6 +11,7 @@ use loranpac_store::{Fingerprint, Model, TaskDigest, temperature};
 use serde_json::json;
 
 use super::{Classifier, ROWS, Samples, on_threads, print, raw, shown};
+use crate::json::Json;
 use crate::say::changed;
 use crate::table;
 
@@ -30,9 +31,8 @@ pub struct Args {
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Print as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json<true>,
     #[command(flatten)]
     samples: Samples,
 }
@@ -47,9 +47,8 @@ pub struct CalibrateArgs {
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Print as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json<true>,
     #[command(flatten)]
     samples: Samples,
 }
@@ -154,7 +153,7 @@ fn eval(args: &Args) -> Result<()> {
     if !rows.is_empty() {
         words += &format!("\n{}", table::render(&["hardest classes", "%", "samples", "most often taken for"], &rows));
     }
-    Ok(print(args.json, &value, &words)?)
+    Ok(print(&args.json, &value, &words)?)
 }
 
 /// Expected calibration error: how far confidence and accuracy differ, on average over bins of confidence.
@@ -198,6 +197,6 @@ pub fn calibrate(args: CalibrateArgs) -> Result<()> {
             errors[1].1,
             errors[0].1
         );
-        Ok(changed(print(args.json, &value, &words))?)
+        Ok(changed(print(&args.json, &value, &words))?)
     })
 }

@@ -11,7 +11,8 @@ use loranpac_store::manifest::Manifest;
 use serde_json::json;
 
 use super::{ensure_memory, on_threads, print, raw, shown};
-use crate::table;
+use crate::json::Json;
+use crate::{table, words};
 
 /// Spectra up to this size are computed without being asked for.
 const QUICK: usize = 2_000;
@@ -32,9 +33,8 @@ pub struct Args {
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Print as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json<true>,
 }
 
 pub fn main(args: Args) -> Result<()> {
@@ -45,7 +45,7 @@ fn inspect(args: &Args) -> Result<()> {
     let mut model = Model::open(&args.model)?;
     let manifest = model.manifest().clone();
     let rank = manifest.rank();
-    let wanted = manifest.samples > 0 && (args.spectrum || (rank <= QUICK && !args.json));
+    let wanted = manifest.samples > 0 && (args.spectrum || (rank <= QUICK && !args.json.is_wanted()));
     let needed = if wanted { manifest.spectrum_bytes() } else { manifest.load_bytes() };
     ensure_memory(&args.model, &manifest, needed)?;
     let spectrum = if wanted { model.learner()?.spectrum()? } else { None };
@@ -77,19 +77,24 @@ fn inspect(args: &Args) -> Result<()> {
     if let Some(values) = spectrum.filter(|values| !values.is_empty()) {
         words += &format!("\nspectrum: {rank} eigenvalues, largest first, logarithmic\n{}", sketch(&values));
     }
-    Ok(print(args.json, &value, &words)?)
+    Ok(print(&args.json, &value, &words)?)
 }
 
 fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> String {
     let Manifest { lift, config, calibration, tasks, .. } = manifest;
     let filter = match config.filter {
-        Filter::Hard { truncation, ridge } if ridge > 0.0 => format!("hard, {truncation:?}, ridge {ridge}"),
-        Filter::Hard { truncation, .. } => format!("hard, {truncation:?}"),
+        Filter::Hard { truncation, ridge } if ridge > 0.0 => {
+            format!("hard, {}, ridge {ridge}", words::truncation(truncation))
+        }
+        Filter::Hard { truncation, .. } => format!("hard, {}", words::truncation(truncation)),
         Filter::Soft(Ridge::GeometricMean) => "soft, ridge = geometric mean of the spectrum".to_owned(),
         Filter::Soft(Ridge::LeaveOneOut) => {
             "soft, ridge by leave-one-out accuracy (once samples are gone, geometric mean)".to_owned()
         }
-        Filter::Soft(ridge) => format!("soft, {ridge:?}"),
+        Filter::Soft(Ridge::Fixed(ridge)) => format!("soft, ridge {ridge}"),
+        Filter::Soft(Ridge::Eigenvalue(rule)) => {
+            format!("soft, ridge = the eigenvalue at the cut ({})", words::truncation(rule))
+        }
     };
     let kept = history.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
     let kept = if kept.is_empty() { String::new() } else { format!(" (kept: {kept})") };
@@ -109,19 +114,19 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
         "{}, version {}{kept}, {} in {} files\n\
          encoder   {encoder}, {} features\n\
          lift      {lifted}\n\
-         filter    {filter}, {:?} schedule, at most {} {parts}\n\
-         knows     {} samples of {} classes in {} tasks, {} {kept_parts}\n\
+         filter    {filter}, {} schedule, at most {} {parts}\n\
+         knows     {} samples of {} in {}, {} {kept_parts}\n\
          scores    {calibrated}\n",
         shown(&args.model),
         manifest.version,
         human_bytes(bytes as usize),
         manifest.files.len(),
         lift.dim,
-        config.schedule,
+        words::schedule(config.schedule),
         config.max_rank,
         manifest.samples,
-        manifest.classes.len(),
-        tasks.len(),
+        words::count(manifest.classes.len(), "class"),
+        words::count(tasks.len(), "task"),
         manifest.rank(),
     );
     let shown = if args.classes { manifest.classes.len() } else { 10 };

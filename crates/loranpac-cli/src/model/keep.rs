@@ -7,6 +7,7 @@ use loranpac::memory::human_bytes;
 use serde_json::json;
 
 use super::{ensure_memory, on_threads, print, raw, shown};
+use crate::json::Json;
 use crate::say::{changed, say};
 use loranpac_data::text::escape;
 use loranpac_store::folder::MANIFEST;
@@ -20,9 +21,8 @@ pub struct VerifyArgs {
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Print as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json<true>,
 }
 
 /// Options of `rollback`.
@@ -90,7 +90,7 @@ pub fn verify(args: VerifyArgs) -> Result<()> {
             }
             Some(_) => found.problems().map(|error| format!("{}\n", escape(&error.to_string()))).collect(),
         };
-        let printed = print(args.json, &value, &words);
+        let printed = print(&args.json, &value, &words);
         // The findings decide the exit code, even if the output cannot be written.
         unsound.map_or_else(|| Ok(printed?), |unsound| Err(unsound.into()))
     })

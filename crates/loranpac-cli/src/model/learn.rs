@@ -10,8 +10,10 @@ use loranpac_store::{Encoder, Fingerprint, Model, TaskDigest};
 use serde_json::json;
 
 use super::{ROWS, Samples, ensure_memory, on_threads, parts, print, raw, shown};
+use crate::json::Json;
 use crate::progress::Count;
 use crate::say::{changed, note};
+use crate::words::count;
 
 /// Options of `learn`.
 #[derive(clap::Args)]
@@ -41,9 +43,8 @@ pub struct Args {
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Print what was learned as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json<true>,
     /// Print nothing but errors
     #[arg(long, short)]
     quiet: bool,
@@ -94,24 +95,26 @@ fn learn(args: &Args) -> Result<()> {
         "classes_in_all": manifest.classes.len(), "basis_rank": manifest.rank(), "verdict": verdict,
     });
     let mut words = format!(
-        "learned {samples} samples in {tasks} tasks, {} new classes; {} knows {} samples of {} classes, {} {}\n",
-        new.len(),
+        "learned {} in {}, {}; {} knows {} samples of {}, {} {}\n",
+        count(samples, "sample"),
+        count(tasks, "task"),
+        count(new.len(), "new class"),
         shown(&args.model),
         manifest.samples,
-        manifest.classes.len(),
+        count(manifest.classes.len(), "class"),
         manifest.rank(),
         parts(manifest)
     );
     if skipped > 0 {
-        words += &format!("left out {skipped} tasks that had been learned before\n");
+        words += &format!("left out {} learned before\n", count(skipped, "task"));
     }
     if let Some(verdict) = verdict {
         words += &format!("{verdict}\n");
     }
-    if args.quiet && !args.json {
-        return Ok(());
+    if args.quiet && !args.json.to_stdout() {
+        return Ok(args.json.save(&format!("{value:#}\n"))?);
     }
-    let printed = print(args.json, &value, &words);
+    let printed = print(&args.json, &value, &words);
     Ok(if tasks > 0 { changed(printed) } else { printed }?)
 }
 

@@ -7,6 +7,7 @@ use loranpac_store::{Error, Manifest, Merged, Model, Part, merged_before};
 use serde_json::json;
 
 use super::{ensure_memory, new_folder, on_threads, parts as parts_of, print, raw, shown, warn_small_classes};
+use crate::json::Json;
 use crate::say::{changed, note};
 
 /// Options of `merge`.
@@ -31,9 +32,8 @@ pub struct Args {
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Print as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json<true>,
 }
 
 pub fn main(args: Args) -> Result<()> {
@@ -79,5 +79,5 @@ fn report(args: &Args, folder: &Path, manifest: &Manifest, before: &str) -> Resu
         manifest.rank(),
         parts_of(manifest)
     );
-    Ok(changed(print(args.json, &value, &text))?)
+    Ok(changed(print(&args.json, &value, &text))?)
 }

@@ -22,8 +22,9 @@ use loranpac_data::text::{escape, integer};
 use loranpac_data::{Options, Reader, Split};
 use loranpac_store::{Inference, Manifest, Model};
 
-use crate::say::{self, Unwritten, note};
-use crate::threads;
+use crate::json::Json;
+use crate::say::{Unwritten, note};
+use crate::threads::threads;
 
 /// Rows that are read at a time.
 pub const ROWS: usize = 4096;
@@ -270,8 +271,8 @@ pub fn named(label: &Label) -> String {
 }
 
 /// Prints JSON, or words.
-pub fn print(json: bool, value: &serde_json::Value, words: &str) -> Result<(), Unwritten> {
-    if json { say::json(&format!("{value:#}\n")) } else { say::lines(words) }
+pub fn print(json: &Json<true>, value: &serde_json::Value, words: &str) -> Result<(), Unwritten> {
+    json.print(&format!("{value:#}\n"), words)
 }
 
 /// A folder for a new model.

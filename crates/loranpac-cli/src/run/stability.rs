@@ -1,46 +1,38 @@
 //! `loranpac run --stability`: how much the final accuracy depends on each setting, on the user's own features.
 
 use anyhow::{Result, bail};
-use loranpac_bench::plan::Maps;
+use loranpac_bench::cache::Cache;
+use loranpac_bench::maps::Maps;
+use loranpac_bench::plan::{Plan, Resources};
 use loranpac_bench::run::SCHEMA;
-use loranpac_bench::spec::Spec;
 use loranpac_bench::stability::{self, COLUMNS};
-use loranpac_bench::sweep::{self as sweeps, Store, Sweep};
+use loranpac_bench::sweep::Sweep;
 use loranpac_data::text::{escape, escape_markdown};
 use serde_json::json;
 
-use crate::run::{Args, orders, specify, with_data_for, write};
+use super::Args;
+use crate::file::write;
 use crate::say::{self, say};
-use crate::{command_line, table};
+use crate::{command, sweep, table};
 
 pub fn main(args: &Args, threads: usize) -> Result<()> {
-    let (methods, common) = specify(args)?;
+    let request = args.check()?;
     let source = args.source();
-    let mut dataset = source.open()?;
-    args.per_class.into_iter().for_each(|count| dataset.limit_per_class(count));
-    let methods = with_data_for(methods, dataset.with_layers().as_ref(), args)?;
-    let mut bases = Vec::new();
-    for method in &methods {
-        for (seed, order) in orders(args)? {
-            let spec = Spec { method: method.name.to_owned(), seed, order, ..common.clone() }.normalised()?;
-            // What is wrong with the runs themselves is an error now, not a note for each of their variations.
-            sweeps::check(&spec, &dataset, &Maps::new(true, None))?;
-            bases.push(spec);
-        }
-    }
+    let dataset = source.open()?;
     let (name, classes) = (dataset.name.clone(), dataset.classes.len());
-    drop(dataset);
-    if let Some(path) = args.json.as_ref().filter(|_| !args.to_stdout()) {
-        write(path, "")?; // An unwritable path shows now, not after hours.
-    }
+    let specs = request.specs(&dataset)?;
+    // What is wrong with the runs themselves is an error now, not a note for each of their variations.
+    let bases: Vec<_> = Plan::new(&mut Maps::default(), dataset, specs, Resources::threads(threads))
+        .map_err(|e| request.explain(e))?
+        .specs()
+        .cloned()
+        .collect();
+    args.json.save("")?; // An unwritable path shows now, not after hours.
     let plans = [(source, stability::specs(&bases, classes)?)];
-    let store = match &args.report {
-        None => None,
-        Some(folder) => Some(Store::open(folder.join("runs"))?),
-    };
-    let sweep = Sweep { plans: &plans, store: store.as_ref(), threads, beside_the_paper: false };
+    let cache = args.report.as_ref().map(|folder| Cache::open(folder.join("runs"))).transpose()?;
+    let runs = Sweep { plans: &plans, cache: cache.as_ref(), threads, beside_the_paper: false };
     let mut notes = Vec::new();
-    let records = crate::sweep::run(&sweep, args.quiet, &mut notes, args.report.as_deref())?;
+    let records = sweep::run(&runs, args.quiet, &mut notes, args.report.as_deref())?;
     if records.is_empty() {
         bail!("nothing could be run: {}", notes.join("; "));
     }
@@ -54,7 +46,7 @@ pub fn main(args: &Args, threads: usize) -> Result<()> {
         let page = format!(
             "# {}\n\n    loranpac {}\n\n{}\n![Final accuracy over each setting](stability.svg)\n{}",
             escape_markdown(&title),
-            escape(command_line()),
+            escape(command::line()),
             stability::markdown(&all),
             notes.iter().map(|note| format!("\n- {}\n", escape_markdown(note))).collect::<String>()
         );
@@ -62,12 +54,10 @@ pub fn main(args: &Args, threads: usize) -> Result<()> {
         write(&folder.join("stability.md"), &page)?;
         write(&folder.join("stability.svg"), &stability::svg(&title, &all))?;
     }
-    if args.to_stdout() {
+    if args.json.to_stdout() {
         return Ok(say::json(&text()?)?);
     }
-    if let Some(path) = &args.json {
-        sweeps::write_atomically(path, text()?.as_bytes())?;
-    }
+    args.json.save(&text()?)?;
     if !args.quiet {
         let table = table::layout(&COLUMNS, &stability::rows(&all), 3);
         say!("{table}\n{}; spread: highest minus lowest, in points", escape(&title))?;

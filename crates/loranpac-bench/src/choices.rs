@@ -1,0 +1,115 @@
+//! What a recipe chooses for a block of runs. Every choice may be one value or a list, and lists are crossed.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
+
+use crate::error::Error;
+use crate::settings::{self, SETTINGS};
+use crate::spec::Spec;
+use crate::value::{Many, Value};
+
+/// Methods, their own settings, and any of [`SETTINGS`], by name.
+#[derive(Debug, Clone, Default)]
+pub struct Choices {
+    /// Methods.
+    pub method: Option<Many<String>>,
+    /// Settings of the methods.
+    pub set: BTreeMap<String, Many<Value>>,
+    /// Alternatives of each setting.
+    given: BTreeMap<&'static str, Vec<Value>>,
+}
+
+impl Choices {
+    /// Chooses the values of a setting, after checking each.
+    pub fn choose(&mut self, name: &str, values: Many<Value>) -> Result<(), String> {
+        let Some(setting) = settings::find(name) else {
+            let known: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
+            return Err(format!("there is no setting {name}; runs have method, set, {}", known.join(", ")));
+        };
+        let values = setting.alternatives(&values);
+        for value in &values {
+            setting.check(value).map_err(|reason| format!("{name} = {value} is not possible: {reason}"))?;
+        }
+        let other = self.given.keys().find(|other| **other != name && setting.excludes(other));
+        if let Some(other) = other {
+            return Err(format!("{name} and {other} exclude each other"));
+        }
+        self.given.insert(setting.name, values);
+        Ok(())
+    }
+
+    /// These choices with others on top, which win. A choice replaces all that it excludes.
+    pub fn overlaid(mut self, top: &Choices) -> Choices {
+        self.method = top.method.clone().or(self.method);
+        self.set.extend(top.set.clone());
+        for (name, values) in &top.given {
+            let excluded = |other: &str| settings::find(name).is_some_and(|setting| setting.excludes(other));
+            self.given.retain(|other, _| !excluded(other));
+            self.given.insert(name, values.clone());
+        }
+        self
+    }
+
+    /// The first value of a setting alone.
+    pub fn first_of(mut self, name: &str) -> Choices {
+        if let Some(values) = self.given.get_mut(name) {
+            values.truncate(1);
+        }
+        self
+    }
+
+    /// One spec for every combination of the choices. The method varies slowest, then the settings in the order of the list,
+    /// and those of the methods fastest.
+    pub fn cross(&self) -> Result<Vec<Spec>, Error> {
+        let names = self.method.as_ref().map_or(&[][..], Many::values);
+        let mut specs: Vec<Spec> = names.iter().map(|name| Spec::new(name)).collect();
+        if self.method.is_none() {
+            specs.push(Spec::default());
+        }
+        for setting in SETTINGS {
+            if let Some(values) = self.given.get(setting.name) {
+                specs = settings::cross(specs, setting, values)?;
+            }
+        }
+        for (name, values) in &self.set {
+            let with = |spec: &Spec, value: &Value| {
+                let mut spec = spec.clone();
+                spec.settings.insert(name.clone(), value.to_string());
+                spec
+            };
+            specs = specs.iter().flat_map(|spec| values.values().iter().map(move |value| with(spec, value))).collect();
+        }
+        Ok(specs)
+    }
+}
+
+impl<'de> Deserialize<'de> for Choices {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(Keys)
+    }
+}
+
+struct Keys;
+
+impl<'de> Visitor<'de> for Keys {
+    type Value = Choices;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("settings of runs")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Choices, A::Error> {
+        let mut choices = Choices::default();
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "method" => choices.method = Some(map.next_value()?),
+                "set" => choices.set = map.next_value()?,
+                name => choices.choose(name, map.next_value()?).map_err(A::Error::custom)?,
+            }
+        }
+        Ok(choices)
+    }
+}

@@ -1,0 +1,73 @@
+//! `--json [FILE]`, the same in every command.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, ArgMatches, Command, FromArgMatches, value_parser};
+
+use crate::say::{self, Unwritten};
+
+/// Where results go as JSON. With `EQUALS`, a file is written `--json=FILE`, for commands whose other arguments would be
+/// taken for the file.
+#[derive(Clone)]
+pub struct Json<const EQUALS: bool>(Option<PathBuf>);
+
+impl<const EQUALS: bool> Json<EQUALS> {
+    /// Whether results are wanted as JSON.
+    pub fn is_wanted(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Whether they go to standard output, instead of text.
+    pub fn to_stdout(&self) -> bool {
+        self.0.as_ref().is_some_and(|path| path.as_os_str() == "-")
+    }
+
+    /// The file that they go to.
+    pub fn file(&self) -> Option<&Path> {
+        self.0.as_deref().filter(|_| !self.to_stdout())
+    }
+
+    /// Writes the file, if there is one.
+    pub fn save(&self, text: &str) -> Result<(), Unwritten> {
+        let write = |path: &Path| std::fs::write(path, text).map_err(|error| Unwritten::file(path, error));
+        self.file().map_or(Ok(()), write)
+    }
+
+    /// Writes JSON to its place, and text to standard output if it is free.
+    pub fn print(&self, json: &str, text: &str) -> Result<(), Unwritten> {
+        self.save(json)?;
+        if self.to_stdout() { say::json(json) } else { say::lines(text) }
+    }
+}
+
+impl<const EQUALS: bool> clap::Args for Json<EQUALS> {
+    fn augment_args(command: Command) -> Command {
+        let help = "Write the results as JSON to FILE; without FILE, or with -, to standard output instead of text";
+        command.arg(
+            Arg::new("json")
+                .long("json")
+                .value_name("FILE")
+                .num_args(0..=1)
+                .require_equals(EQUALS)
+                .default_missing_value("-")
+                .value_parser(value_parser!(PathBuf))
+                .help_heading("Output")
+                .help(help),
+        )
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<const EQUALS: bool> FromArgMatches for Json<EQUALS> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Json(matches.get_one::<PathBuf>("json").cloned()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}

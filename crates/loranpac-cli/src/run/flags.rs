@@ -1,0 +1,114 @@
+//! The flags of `run` that are settings of runs, made from the list of settings.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgMatches, Command, FromArgMatches};
+use loranpac_bench::Error;
+use loranpac_bench::settings::{self, Kind, SETTINGS, Setting};
+use loranpac_bench::spec::Spec;
+use loranpac_bench::value::Value;
+
+/// The settings that the user chose, in the order of the list.
+#[derive(Clone)]
+pub struct Chosen(Vec<(&'static Setting, Vec<Value>)>);
+
+impl Chosen {
+    /// The specs that follow from the choices: one, or one for each of several values.
+    pub fn specs(&self, base: Spec) -> Result<Vec<Spec>> {
+        let mut specs = vec![base];
+        for (setting, values) in &self.0 {
+            let values = match (setting.kind, &values[..]) {
+                (Kind::Labels, [text]) => &[labels(&text.to_string())?],
+                (_, values) => values,
+            };
+            specs = settings::cross(specs, setting, values)?;
+        }
+        Ok(specs)
+    }
+
+    /// A setting as it was written.
+    pub fn text(&self, name: &str) -> Option<String> {
+        let (_, values) = self.0.iter().find(|(setting, _)| setting.name == name)?;
+        values.first().map(Value::to_string)
+    }
+
+    /// A setting of the methods' section that makes no difference to any of the methods: its flag.
+    pub fn without_effect(&self, base: &Spec, methods: &[&str]) -> Result<Option<String>> {
+        for (at, (setting, values)) in self.0.iter().enumerate() {
+            let plain = setting.default();
+            if setting.section != "Method"
+                || values.iter().all(|value| Some(value.to_string()) == plain.as_ref().map(Value::to_string))
+            {
+                continue;
+            }
+            let mut others = self.clone();
+            others.0.remove(at);
+            let of = |chosen: &Chosen, method: &str| -> Result<Vec<Spec>> {
+                let specs = chosen.specs(Spec { method: method.to_owned(), ..base.clone() })?;
+                Ok(specs.into_iter().map(Spec::normalised).collect::<Result<_, Error>>()?)
+            };
+            let mut matters = false;
+            for method in methods {
+                matters |= of(self, method)? != of(&others, method)?;
+            }
+            if !matters {
+                return Ok(Some(format!("--{}", setting.name)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// A class order from text: the word `sorted`, a list, or a file with one label per line.
+fn labels(text: &str) -> Result<Value> {
+    let path = Path::new(text);
+    if text == "sorted" || (text.contains(',') && !path.exists()) {
+        return Ok(Value::from(text));
+    }
+    let lines = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(Value::List(lines.lines().map(str::trim).filter(|line| !line.is_empty()).map(Value::from).collect()))
+}
+
+fn flag(setting: &'static Setting) -> Arg {
+    let default = setting.default().map_or(String::new(), |value| format!(" [default: {value}]"));
+    let arg = Arg::new(setting.name)
+        .long(setting.name)
+        .value_name(setting.placeholder)
+        .help(format!("{}{default}", setting.summary()))
+        .help_heading(setting.section)
+        .allow_negative_numbers(true)
+        .conflicts_with_all(SETTINGS.iter().map(|other| other.name).filter(|other| setting.excludes(other)));
+    let check = |text: &str| setting.check(&Value::from(text)).map(|()| text.to_owned());
+    match setting.kind {
+        Kind::Words(words) => arg.value_parser(PossibleValuesParser::new(words)),
+        Kind::Several => arg.value_delimiter(',').value_parser(check),
+        Kind::One | Kind::Lift | Kind::Labels => arg.value_parser(check),
+    }
+}
+
+impl clap::Args for Chosen {
+    fn augment_args(command: Command) -> Command {
+        command.args(SETTINGS.iter().map(flag))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Chosen {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let values = |setting: &'static Setting| {
+            let values = matches.get_many::<String>(setting.name)?;
+            Some((setting, values.map(|text| Value::from(text.as_str())).collect()))
+        };
+        Ok(Chosen(SETTINGS.iter().filter_map(values).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,85 @@
+//! `loranpac run`: a continual-learning experiment on a feature file.
+
+mod args;
+mod flags;
+mod stability;
+mod tables;
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use loranpac_bench::plan::Plan;
+use loranpac_bench::report;
+use loranpac_bench::run::{Run, SCHEMA};
+use serde_json::json;
+
+pub use args::Args;
+
+use crate::file::write;
+use crate::model::pool;
+use crate::progress::Bar;
+use crate::say::{self, note};
+use crate::threads::threads;
+
+pub fn main(args: Args) -> Result<()> {
+    let threads = threads(args.threads)?;
+    let pool = pool(threads)?;
+    if args.stability {
+        return pool.install(|| stability::main(&args, threads));
+    }
+    let runs = pool.install(|| run_all(&args, threads))?;
+    if args.json.to_stdout() {
+        say::json(&to_json(&runs)?)?;
+    } else if !args.quiet {
+        say::lines(&tables::tables(&runs))?;
+    }
+    if !args.quiet {
+        for (method, verdict) in report::verdicts(&runs) {
+            verdict.warnings.iter().for_each(|warning| note!("warning: {method}: {warning}"));
+        }
+    }
+    Ok(())
+}
+
+fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
+    let request = args.check()?;
+    let dataset = args.source().open()?;
+    let specs = request.specs(&dataset)?;
+    let mut maps = request.maps()?;
+    let mut plan = Plan::new(&mut maps, dataset, specs, request.resources(threads)).map_err(|e| request.explain(e))?;
+    let names: Vec<String> = plan.specs().map(|spec| spec.method.clone()).collect();
+    let mut runs = Vec::new();
+    save(args, &runs)?; // An unwritable path shows now, not after hours.
+    for (number, name) in names.iter().enumerate() {
+        let bar = Bar::new(name, args.quiet);
+        runs.push(plan.run(number, &mut |progress| {
+            bar.update(progress);
+            ControlFlow::Continue(())
+        })?);
+        drop(bar);
+        save(args, &runs)?;
+    }
+    Ok(runs)
+}
+
+/// Writes the files that the user wants, with the runs so far: no finished run is lost if a later one fails.
+fn save(args: &Args, runs: &[Run]) -> Result<()> {
+    let text = to_json(runs)?;
+    args.json.save(&text)?;
+    if let Some(folder) = &args.report {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let put = |name: &str, text: &str| write(&Path::new(folder).join(name), text);
+        put("run.json", &text)?;
+        put("report.md", &tables::markdown(runs))?;
+        put("accuracy.svg", &report::accuracy_svg(runs, &tables::title(runs)))?;
+        if let Some(svg) = report::certificate_svg(runs, &tables::title(runs)) {
+            put("certificate.svg", &svg)?;
+        }
+    }
+    Ok(())
+}
+
+fn to_json(runs: &[Run]) -> Result<String> {
+    Ok(serde_json::to_string_pretty(&json!({ "schema": SCHEMA, "runs": runs }))? + "\n")
+}

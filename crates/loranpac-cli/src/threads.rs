@@ -1,0 +1,20 @@
+//! The number of threads.
+
+use anyhow::{Result, bail};
+
+/// More threads than this do not make anything faster, and each takes memory.
+const MOST_THREADS: usize = 64;
+
+/// The number of threads that the user chose, or all cores.
+pub fn threads(chosen: Option<usize>) -> Result<usize> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let most = MOST_THREADS.max(4 * cores);
+    match chosen {
+        Some(0) => bail!("--threads 0 is not possible: at least one thread is needed"),
+        Some(threads) if threads > most => {
+            bail!("--threads {threads} is too many for the {cores} cores of this machine: at most {most}")
+        }
+        Some(threads) => Ok(threads),
+        None => Ok(cores),
+    }
+}
