@@ -79,6 +79,9 @@ impl Scale {
         } else if self.one_seed {
             words.push("the first of the recipe's seeds only".to_owned());
         }
+        if let Some(by) = self.divide_inc {
+            words.push(format!("increments above {by} classes are divided by {by}"));
+        }
         if let Some(most) = self.max_width {
             words.push(format!("widths above {most} were made {most}"));
         }

@@ -5,10 +5,11 @@ use std::fmt::Write;
 use loranpac::Verdict;
 use loranpac::memory::human_bytes;
 
-use crate::chart::{self, Heights};
+use crate::chart::{self, Heights, Line, Log, Panel, Point, Style};
+use crate::measure::Metric;
 use crate::metrics::{mean, spread, with_spread};
 use crate::run::{Run, TaskRecord};
-use crate::view::{Line, Log, Metric, Panel};
+use crate::view::width_of;
 
 /// Mean and sample standard deviation, as text.
 pub fn mean_and_spread(values: &[f64], digits: usize) -> String {
@@ -69,18 +70,23 @@ pub fn by_method(runs: &[Run]) -> Vec<MethodSummary<'_>> {
     all
 }
 
-/// One row per method, over all seeds, best first.
+/// One row per method, over all seeds, best first, and what the columns mean.
 pub fn markdown(runs: &[Run]) -> String {
-    let mut text = String::from(
-        "| method | runs | final % | total % | all samples % | forgetting | learn s | weights s | eval s | model | kind |\n\
-         |---|---|---|---|---|---|---|---|---|---|---|\n",
-    );
-    for method in by_method(runs) {
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
-            method.name,
-            method.runs.len(),
+    let all = by_method(runs);
+    let widths: Vec<String> =
+        all.iter().map(|m| m.runs.first().map_or(String::new(), |run| width_of(&run.config.spec))).collect();
+    // One width for all of them stands in the title.
+    let differ = widths.iter().any(|width| *width != widths[0]);
+    let mut heads = vec!["method", "runs", "final %", "total %", "all samples %", "forgetting", "learn s", "weights s"];
+    heads.extend(["eval s", "model", "kind"]);
+    if differ {
+        heads.insert(1, "width E");
+    }
+    let mut text = format!("| {} |\n|{}\n", heads.join(" | "), "---|".repeat(heads.len()));
+    for (method, width) in all.iter().zip(widths) {
+        let mut cells = vec![
+            method.name.to_owned(),
+            method.runs.len().to_string(),
             mean_and_spread(&method.column(|run| run.final_accuracy), 2),
             mean_and_spread(&method.column(|run| run.total_accuracy), 2),
             mean_and_spread(&method.column(|run| run.final_accuracy_samples), 2),
@@ -89,19 +95,47 @@ pub fn markdown(runs: &[Run]) -> String {
             mean_and_spread(&method.total(|task| task.weights_seconds), 1),
             mean_and_spread(&method.total(|task| task.eval_seconds), 1),
             human_bytes(method.state_bytes()),
-            method.kind(),
-        );
+            method.kind().to_owned(),
+        ];
+        if differ {
+            cells.insert(1, width);
+        }
+        let _ = writeln!(text, "| {} |", cells.join(" | "));
     }
+    text.push('\n');
+    text.extend(meanings().iter().map(|meaning| format!("- {meaning}\n")));
     text
 }
 
-/// Accuracy over all classes seen so far, after every task, one line per method (mean over seeds).
+/// What the columns of accuracies mean, one line each.
+pub fn meanings() -> Vec<String> {
+    [
+        ("final", Metric::Final),
+        ("total", Metric::Total),
+        ("all samples", Metric::Samples),
+        ("forgetting", Metric::Forgetting),
+    ]
+    .into_iter()
+    .filter_map(|(name, metric)| Some(format!("{name}: {}", uncapitalised(metric.meaning()?))))
+    .collect()
+}
+
+/// A sentence as it stands behind a colon.
+fn uncapitalised(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().into_iter().flat_map(char::to_lowercase).chain(letters).collect()
+}
+
+/// Accuracy over all classes seen so far, after every task, one line per method (mean and spread over seeds).
 pub fn accuracy_svg(runs: &[Run], title: &str) -> String {
-    let of = |name: &str| curve(&runs.iter().filter(|run| run.method == name).collect::<Vec<_>>());
-    let lines: Vec<Line> =
-        methods(runs).into_iter().map(|name| Line { name: name.to_owned(), points: of(name) }).collect();
-    let along = if runs.first().is_some_and(classes_grow) { "classes seen" } else { "tasks" };
-    chart::standalone(&chart::lines(title, along, "accuracy, %", Log::None, &lines))
+    let line = |name: &str| {
+        let points = curve(&runs.iter().filter(|run| run.method == name).collect::<Vec<_>>());
+        Line { name: name.to_owned(), style: Style::of(name), points }
+    };
+    let lines: Vec<Line> = methods(runs).into_iter().map(line).collect();
+    let along = if runs.first().is_some_and(classes_grow) { "classes seen" } else { "tasks learned" };
+    let (title, x, y) = (title.to_owned(), along.to_owned(), Metric::Accuracy.label().to_owned());
+    chart::standalone(&chart::svg(&Panel::Chart { title, x, y, log: Log::None, lines }))
 }
 
 /// The certificates of the first run of each method that has them, over tasks: what is known and bounded of the training
@@ -120,19 +154,25 @@ pub fn certificate_svg(runs: &[Run], title: &str) -> Option<String> {
     let lines = |metrics: &[(Metric, &str)]| -> Vec<Line> {
         let line = |run: &Run, (metric, words): &(Metric, &str)| {
             let name = if alone { words.to_string() } else { format!("{}: {words}", run.method) };
-            let points = run.tasks.iter().enumerate().filter_map(|(t, task)| Some(((t + 1) as f64, metric.at(task)?)));
-            Line { name, points: points.filter(|point| point.1 > 0.0).collect() }
+            let value = |(t, task): (usize, &TaskRecord)| Some(Point::new((t + 1) as f64, metric.at(task)?));
+            let points = run.tasks.iter().enumerate().filter_map(value).filter(|point| point.y > 0.0).collect();
+            Line { name, style: Style::of(&run.method), points }
         };
-        let all = told.iter().flat_map(|run| metrics.iter().map(|metric| line(run, metric)));
-        all.filter(|line| !line.points.is_empty()).collect()
+        let of = |run: &&Run| {
+            let mut lines: Vec<Line> = metrics.iter().map(|metric| line(run, metric)).collect();
+            lines.retain(|line| !line.points.is_empty());
+            lines.iter_mut().enumerate().for_each(|(n, line)| line.style = line.style.variant(n));
+            lines
+        };
+        told.iter().flat_map(of).collect()
     };
     let panel = |title: &str, y: &str, metrics| {
-        let (title, x, y) = (title.to_owned(), "tasks".to_owned(), y.to_owned());
+        let (title, x, y) = (title.to_owned(), "tasks learned".to_owned(), y.to_owned());
         Panel::Chart { title, x, y, log: Log::Y, lines: lines(metrics) }
     };
     let panels = [
-        panel("training error: what is known, and what the paper bounds", "squared error per sample", &ERRORS),
-        panel("what truncation has cost", "", &LOSSES),
+        panel("Training error: what is known, and what the paper bounds", "squared error per training sample", &ERRORS),
+        panel("What truncation has cost", "ratio", &LOSSES),
     ];
     (!told.is_empty()).then(|| chart::standalone(&chart::grid(title, &panels, Heights::Own)))
 }
@@ -154,13 +194,14 @@ pub fn verdicts(runs: &[Run]) -> Vec<(String, Verdict)> {
     methods(runs).into_iter().filter_map(of).collect()
 }
 
-/// (classes seen, mean accuracy over seeds) after every evaluated task.
-fn curve(runs: &[&Run]) -> Vec<(f64, f64)> {
+/// Mean and spread of the accuracy after every evaluated task, over the classes seen.
+fn curve(runs: &[&Run]) -> Vec<Point> {
     let tasks = runs.iter().map(|run| run.tasks.len()).min().unwrap_or(0);
     let by_class = runs.first().is_some_and(|run| classes_grow(run));
     let point = |t: usize| {
         let values: Vec<f64> = runs.iter().filter_map(|run| run.tasks[t].accuracy_samples).collect();
-        mean(&values).map(|accuracy| (if by_class { runs[0].tasks[t].classes_seen } else { t + 1 } as f64, accuracy))
+        let x = if by_class { runs[0].tasks[t].classes_seen } else { t + 1 } as f64;
+        Some(Point { x, y: mean(&values)?, spread: spread(&values) })
     };
     (0..tasks).filter_map(point).collect()
 }

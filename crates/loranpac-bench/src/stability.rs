@@ -7,12 +7,11 @@ use loranpac::lift;
 use loranpac::{Truncation, Width};
 use serde::Serialize;
 
-use crate::chart::{self, Heights};
+use crate::chart::{self, Heights, Line, Log, Panel, Point, Style, level};
 use crate::error::Error;
-use crate::metrics::mean;
+use crate::metrics::{mean, spread as deviation};
 use crate::record::Record;
 use crate::spec::{Scenario, Spec, When};
-use crate::view::{Line, Log, Panel, level};
 
 /// A setting that is varied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -161,20 +160,23 @@ pub struct Swept {
     pub own: Option<f64>,
     /// (value, final accuracy over all test samples, mean over seeds), in ascending order, the method's own included.
     pub points: Vec<(f64, f64)>,
+    /// Standard deviation over the seeds at each of the points, of two seeds or more.
+    #[serde(skip)]
+    pub deviations: Vec<Option<f64>>,
     /// Highest minus lowest accuracy, in points; the method's own value counts.
     pub spread: Option<f64>,
 }
 
 /// Computes the spreads from the runs. Runs that could not be made are left out.
 pub fn measure(bases: &[Spec], classes: usize, records: &[Record]) -> Result<Vec<Stability>, Error> {
-    let accuracy = |specs: &[Spec]| -> Result<Option<f64>, Error> {
+    let accuracy = |specs: &[Spec]| -> Result<Option<(f64, Option<f64>)>, Error> {
         let mut found = Vec::new();
         for spec in specs {
             let spec = spec.clone().normalised()?;
             let record = records.iter().find(|record| record.run.config.spec == spec);
             found.extend(record.and_then(|record| record.run.final_accuracy_samples));
         }
-        Ok(mean(&found))
+        Ok(mean(&found).map(|mean| (mean, deviation(&found))))
     };
     let mut names: Vec<&str> = bases.iter().map(|base| base.method.as_str()).collect();
     names.dedup();
@@ -188,17 +190,19 @@ pub fn measure(bases: &[Spec], classes: usize, records: &[Record]) -> Result<Vec
             if !knob.applies(first)? {
                 continue;
             }
-            let mut points: Vec<(f64, f64)> = knob.place(first).zip(own).into_iter().collect();
+            let mut found: Vec<(f64, (f64, Option<f64>))> = knob.place(first).zip(own).into_iter().collect();
             for value in knob.values(first, classes) {
                 let with: Vec<Spec> = seeds.iter().map(|seed| knob.set(seed, value)).collect();
-                points.extend(accuracy(&with)?.map(|accuracy| (value, accuracy)));
+                found.extend(accuracy(&with)?.map(|accuracy| (value, accuracy)));
             }
-            points.sort_by(|a, b| a.0.total_cmp(&b.0));
-            let seen = || points.iter().map(|point| point.1).chain(own);
+            found.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let points: Vec<(f64, f64)> = found.iter().map(|(value, (accuracy, _))| (*value, *accuracy)).collect();
+            let deviations = found.iter().map(|(_, (_, deviation))| *deviation).collect();
+            let seen = || points.iter().map(|point| point.1).chain(own.map(|own| own.0));
             let spread = (points.len() > 1).then(|| seen().fold(f64::MIN, f64::max) - seen().fold(f64::MAX, f64::min));
-            knobs.push(Swept { knob, own: knob.place(first), points, spread });
+            knobs.push(Swept { knob, own: knob.place(first), points, deviations, spread });
         }
-        all.push(Stability { method: name.to_owned(), accuracy: own, knobs });
+        all.push(Stability { method: name.to_owned(), accuracy: own.map(|own| own.0), knobs });
     }
     Ok(all)
 }
@@ -209,15 +213,18 @@ pub fn svg(title: &str, all: &[Stability]) -> String {
         let line = |method: &Stability| {
             let swept = method.knobs.iter().find(|swept| swept.knob == knob);
             let points = match swept {
-                Some(swept) if !swept.points.is_empty() => swept.points.clone(),
-                _ => method.accuracy.map(|own| (f64::NAN, own)).into_iter().collect(),
+                Some(swept) if !swept.points.is_empty() => {
+                    let all = swept.points.iter().zip(&swept.deviations);
+                    all.map(|(&(x, y), &spread)| Point { x, y, spread }).collect()
+                }
+                _ => method.accuracy.map(|own| Point::new(f64::NAN, own)).into_iter().collect(),
             };
             let words = match swept.map(|swept| swept.spread) {
                 Some(Some(spread)) => format!("spread {spread:.1}"),
                 Some(None) => "not run".to_owned(),
                 None => "has none".to_owned(),
             };
-            Line { name: format!("{}, {words}", method.method), points }
+            Line { name: format!("{}, {words}", method.method), style: Style::of(&method.method), points }
         };
         let mut lines: Vec<Line> = all.iter().map(line).collect();
         level(&mut lines);

@@ -122,6 +122,38 @@ fn every_recipe_fills_its_tables_and_figures_in_seconds() {
     }
 }
 
+#[test]
+fn a_report_says_how_wide_runs_are_what_columns_mean_and_where_it_comes_from() {
+    let text = "title = \"t\"\n[[runs]]\nmethod = [\"loranpac\", \"loranpac-soft\"]\nwidth = 6000\ninc = 25\n\
+        [[runs]]\nmethod = [\"ranpac\", \"simplecil\"]\nwidth = 4000\ninc = 25\n\
+        [[runs]]\nmethod = \"loranpac-soft\"\nwidth = \"infinite\"\ninc = 25\n\
+        [[tables]]\ntitle = \"Forgetting\"\nrows = [\"method\", \"lift\"]\ncolumns = [\"inc\"]\nvalue = \"forgetting\"\n";
+    let recipe = Recipe::parse("t", text).unwrap();
+    let out = TempDir::new().unwrap();
+    let records = all_of(&recipe, &out.path().join("runs"));
+    let notes = ["a note".to_owned()];
+    let report = Report::new(&recipe, &records, &notes, "loranpac bench t.toml");
+    let table = &report.tables()[0];
+    assert_eq!(table.row_names, ["data", "method", "lift", "width E"]);
+    assert_eq!(table.columns, ["Inc-5"], "the increment that was run");
+    let widths: Vec<&str> = table.rows.iter().map(|(labels, _)| labels[3].as_str()).collect();
+    assert_eq!(widths, ["30", "30", "20", "-", "\u{221e} (keeps samples)"]);
+    report.write(out.path()).unwrap();
+    let read = |name: &str| std::fs::read_to_string(out.path().join(name)).unwrap();
+    let (html, markdown) = (read("report.html"), read("report.md"));
+    for text in [&html, &markdown] {
+        for words in
+            ["Mean drop from each task's best accuracy to its last", "width E", "UTC", "core", "Notes", "a note"]
+        {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        assert!(text.contains("loranpac bench t.toml") && text.contains(env!("CARGO_PKG_VERSION")), "{text}");
+    }
+    // Without scripts there is nothing to compare with, and every value of a chart stands in a table.
+    assert!(html.contains("<section id=\"compare\" hidden><h2>Compare two methods</h2>"));
+    assert!(html.contains("<summary>Values</summary>"));
+}
+
 /// The heart of the promise: wherever a sweep ends, the same command gives what it would have given.
 #[test]
 fn a_sweep_broken_off_anywhere_ends_in_the_same_result() {
@@ -234,7 +266,10 @@ fn mistakes_in_recipes_are_named() {
     let figure = "title = \"t\"\n[[runs]]\nmethod = \"loranpac\"\n[[figures]]\ntitle = \"f\"\nx = ";
     refused(&format!("{figure}\"height\"\ny = \"final\""), "height");
     refused(&format!("{figure}\"width\""), "y is missing");
-    refused(&format!("{figure}\"index\"\ny = \"accuracy\""), "accuracy so far, % cannot be drawn over index");
+    refused(
+        &format!("{figure}\"index\"\ny = \"accuracy\""),
+        "accuracy on all classes so far, % cannot be drawn over index",
+    );
     refused(&format!("{figure}\"task\"\ny = \"final\""), "cannot be drawn over task");
     refused(&format!("{figure}\"task\"\ny = \"accuracy\"\nonly = {{ width = 7 }}"), "no run is as `only` says");
     refused("title = \"t\"\n[[runs]]\nwidth = 0", "width = 0");

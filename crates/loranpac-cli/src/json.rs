@@ -1,11 +1,12 @@
 //! `--json [FILE]`, the same in every command.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
 use clap::{Arg, ArgMatches, Command, FromArgMatches, value_parser};
 
-use crate::{file, say};
+use crate::file;
+use crate::say::{self, Unwritten};
 
 /// Where results go as JSON. With `EQUALS`, a file is written `--json=FILE`, for commands whose other arguments would be
 /// taken for the file.
@@ -29,14 +30,24 @@ impl<const EQUALS: bool> Json<EQUALS> {
     }
 
     /// Writes the file, if there is one.
-    pub fn save(&self, text: &str) -> Result<()> {
-        self.file().map_or(Ok(()), |path| file::write(path, text))
+    pub fn save(&self, text: &str) -> Result<(), Unwritten> {
+        let write = |path: &Path| file::write(path, text).map_err(|error| Unwritten::file(path, io_error(error)));
+        self.file().map_or(Ok(()), write)
     }
 
     /// Writes JSON to its place, and text to standard output if it is free.
-    pub fn print(&self, json: &str, text: &str) -> Result<()> {
+    pub fn print(&self, json: &str, text: &str) -> Result<(), Unwritten> {
         self.save(json)?;
-        Ok(if self.to_stdout() { say::json(json)? } else { say::lines(text)? })
+        if self.to_stdout() { say::json(json) } else { say::lines(text) }
+    }
+}
+
+/// The error of the system behind an error, or the error as text.
+fn io_error(error: anyhow::Error) -> io::Error {
+    let cause = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
+    match cause.and_then(io::Error::raw_os_error) {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::other(format!("{error:#}")),
     }
 }
 

@@ -16,12 +16,16 @@ const found = {errors: window.errors};
 const column = (table, i) => [...table.tBodies[0].rows].map(row => row.cells[i].textContent);
 const click = (table, i) => table.tHead.rows[0].cells[i].click();
 const runs_table = document.querySelector("#runs table");
-found.before = column(runs_table, 4);
-click(runs_table, 4);
-found.ascending = column(runs_table, 4);
-found.arrow = runs_table.tHead.rows[0].cells[4].getAttribute("aria-sort");
-click(runs_table, 4);
-found.descending = column(runs_table, 4);
+const heads = [...runs_table.tHead.rows[0].cells];
+const final = heads.findIndex(head => head.textContent === "final %");
+found.before = column(runs_table, final);
+heads[final].querySelector("button").click(); // What the keyboard does, too.
+found.ascending = column(runs_table, final);
+found.arrow = heads[final].getAttribute("aria-sort");
+click(runs_table, final);
+found.descending = column(runs_table, final);
+found.focusable = heads.every(head => head.querySelector("button").tabIndex === 0);
+found.overflow = document.documentElement.scrollWidth - innerWidth;
 click(runs_table, 1);
 found.words = column(runs_table, 1);
 
@@ -34,13 +38,16 @@ const move = (svg, x, y) => {
 };
 const map = document.querySelector("svg.matrix");
 const values = map.dataset.values.split(";").map(row => row.split(","));
-const side = 300 / values.length;
+const [box_left, box_top, box_side] = map.dataset.box.split(" ").map(Number);
+const side = box_side / values.length;
+const middle = (row, column) => [box_left + (column + .5) * side, box_top + (row + .5) * side];
 found.cells = [[0, 0], [0, 3], [2, 5]].map(([row, column]) =>
-  [row, column, values[row][column], move(map, 56 + (column + .5) * side, 44 + (row + .5) * side)]);
-found.below_the_diagonal = move(map, 56 + .5 * side, 44 + 4.5 * side);
+  [row, column, values[row][column], move(map, ...middle(row, column))]);
+found.below_the_diagonal = move(map, ...middle(4, 0));
 const line = document.querySelector("svg.chart:not(.matrix)");
 if (line) {
-  const [x, y] = line.querySelector("polyline").getAttribute("points").split(" ")[0].split(",").map(Number);
+  const first = [...line.querySelectorAll("g.series")].find(series => series.dataset.name === "loranpac");
+  const [x, y] = first.dataset.at.split(" ")[0].split(",").map(Number);
   found.point = move(line, x, y);
 }
 document.getElementById("left").value = "ranpac";
@@ -110,7 +117,8 @@ fn the_report_works_in_a_browser() {
     assert_eq!(numbers("before").len(), 3);
     assert!(numbers("ascending").is_sorted(), "{found}");
     assert!(numbers("descending").is_sorted_by(|a, b| a >= b), "{found}");
-    assert_eq!(found["arrow"], "ascending");
+    assert_eq!((&found["arrow"], &found["focusable"]), (&"ascending".into(), &true.into()));
+    assert!(found["overflow"].as_f64().unwrap() <= 0.0, "the page is wider than its window: {found}");
     assert_eq!(found["words"], serde_json::json!(["loranpac", "ranpac", "simplecil"]));
     for cell in found["cells"].as_array().unwrap() {
         let (row, column, value) = (cell[0].as_u64().unwrap(), cell[1].as_u64().unwrap(), cell[2].as_str().unwrap());

@@ -1,11 +1,12 @@
-//! What runs differ in, and what is shown of them.
+//! What runs differ in.
 
-use loranpac::{Schedule, Truncation};
+use loranpac::{Schedule, Truncation, Width};
 use serde::Deserialize;
 
+use crate::chart::thousands;
 use crate::record::Record;
-use crate::run::{Run, TaskRecord};
-use crate::spec::{Scenario, Spec};
+use crate::spec::Scenario;
+use crate::spec::Spec;
 
 /// A property of a run by which tables and figures are laid out.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -159,181 +160,15 @@ impl Axis {
     }
 }
 
-/// What is shown of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[allow(missing_docs)]
-pub enum Metric {
-    // One number for a run.
-    Final,
-    Total,
-    Samples,
-    Average,
-    Forgetting,
-    Minutes,
-    Seconds,
-    Memory,
-    // One number after every task.
-    Accuracy,
-    TrainLoss,
-    TrainMse,
-    MaxEigenvalue,
-    MinEigenvalue,
-    EffectiveRank,
-    Ridge,
-    TrainMseUpper,
-    TrainingBound,
-    AccumulativeError,
-    Gamma,
-    LossShare,
-    Condition,
-    ConditionBefore,
-    /// How far the singular values are from those of the run with the late schedule.
-    SpectrumDifference,
-    // Many numbers at one task.
-    Eigenvalues,
-    EffectiveRanks,
-}
-
-/// How much of a run a metric says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// One number.
-    Run,
-    /// One number after every task; that of the last serves for the run.
-    Task,
-    /// Many numbers at one task.
-    Spectrum,
-}
-
-impl Metric {
-    pub(super) fn kind(self) -> Kind {
-        match self {
-            Metric::Eigenvalues | Metric::EffectiveRanks => Kind::Spectrum,
-            Metric::Accuracy
-            | Metric::TrainLoss
-            | Metric::TrainMse
-            | Metric::MaxEigenvalue
-            | Metric::MinEigenvalue
-            | Metric::EffectiveRank
-            | Metric::Ridge
-            | Metric::TrainMseUpper
-            | Metric::TrainingBound
-            | Metric::AccumulativeError
-            | Metric::Gamma
-            | Metric::LossShare
-            | Metric::Condition
-            | Metric::ConditionBefore
-            | Metric::SpectrumDifference => Kind::Task,
-            _ => Kind::Run,
-        }
-    }
-
-    /// For people, with the unit.
-    pub fn label(self) -> &'static str {
-        match self {
-            Metric::Final => "final accuracy, %",
-            Metric::Total => "total accuracy, %",
-            Metric::Samples => "final accuracy over all samples, %",
-            Metric::Average => "average incremental accuracy, %",
-            Metric::Forgetting => "forgetting, points",
-            Metric::Minutes => "minutes",
-            Metric::Seconds => "seconds",
-            Metric::Memory => "model, MiB",
-            Metric::Accuracy => "accuracy so far, %",
-            Metric::TrainLoss => "training loss",
-            Metric::TrainMse => "training MSE, from the state",
-            Metric::MaxEigenvalue => "largest eigenvalue",
-            Metric::MinEigenvalue => "smallest eigenvalue",
-            Metric::EffectiveRank => "effective rank r_1",
-            Metric::Ridge => "lambda",
-            Metric::TrainMseUpper => "training MSE at most",
-            Metric::TrainingBound => "bound of Corollary training-loss",
-            Metric::AccumulativeError => "accumulative error a_t",
-            Metric::Gamma => "gamma_t",
-            Metric::LossShare => "lost before, over mu_k",
-            Metric::Condition => "condition number, cut",
-            Metric::ConditionBefore => "condition number, uncut",
-            Metric::SpectrumDifference => "normalized difference",
-            Metric::Eigenvalues => "eigenvalue",
-            Metric::EffectiveRanks => "effective rank r_k",
-        }
-    }
-
-    /// The number of a run; of the last task for those that change over tasks.
-    pub fn of(self, run: &Run) -> Option<f64> {
-        let seconds =
-            || -> f64 { run.tasks.iter().map(|task| task.learn_seconds + task.weights_seconds.unwrap_or(0.0)).sum() };
-        match self {
-            Metric::Final => run.final_accuracy,
-            Metric::Total => run.total_accuracy,
-            Metric::Samples => run.final_accuracy_samples,
-            Metric::Average => run.average_incremental_accuracy,
-            Metric::Forgetting => run.forgetting,
-            Metric::Minutes => Some(seconds() / 60.0),
-            Metric::Seconds => Some(seconds()),
-            Metric::Memory => Some(run.state_bytes as f64 / (1 << 20) as f64),
-            per_task => run.tasks.last().and_then(|task| per_task.at(task)),
-        }
-    }
-
-    /// The number after one task.
-    pub(crate) fn at(self, task: &TaskRecord) -> Option<f64> {
-        let certificate = task.certificate.as_ref();
-        let spectrum = task.spectrum.as_deref().filter(|values| !values.is_empty());
-        // Eigenvalues of rounding size may have either sign; a singular value decomposition would give their size.
-        let smallest = |values: &[f64]| values.iter().map(|v| v.abs()).fold(f64::INFINITY, f64::min);
-        match self {
-            Metric::Accuracy => task.accuracy_samples,
-            Metric::TrainLoss => task.train_loss,
-            Metric::TrainMse => task.train_mse,
-            Metric::Ridge => task.ridge,
-            Metric::TrainMseUpper => task.train_mse_upper,
-            Metric::TrainingBound => certificate.and_then(|c| c.bounds).map(|bounds| bounds.training_mse),
-            Metric::AccumulativeError => certificate.map(|c| c.accumulative_error),
-            Metric::Gamma => certificate.and_then(|c| c.gamma),
-            Metric::LossShare => certificate.and_then(|c| c.loss_share),
-            Metric::Condition => certificate.and_then(|c| c.condition),
-            Metric::ConditionBefore => certificate.and_then(|c| c.condition_before),
-            Metric::MaxEigenvalue => spectrum.map(|values| values[0]),
-            Metric::MinEigenvalue => spectrum.map(smallest),
-            Metric::EffectiveRank => spectrum.map(|values| values.iter().sum::<f64>() / values[0]),
-            _ => None,
-        }
-    }
-
-    /// Digits after the point in tables.
-    pub(super) fn digits(self) -> usize {
-        match self {
-            Metric::Seconds | Metric::Memory => 1,
-            _ => 2,
-        }
+/// The width of a run as a column of widths shows it: E, infinity, or a dash for methods on plain features.
+pub fn width_of(spec: &Spec) -> String {
+    match spec.width {
+        Width::Infinite => "\u{221e} (keeps samples)".to_owned(),
+        Width::Finite(0) => "-".to_owned(),
+        Width::Finite(width) => thousands(width),
     }
 }
 
 fn round(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
-}
-
-/// 100,000.
-pub fn thousands(number: usize) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn thousands_by_hand() {
-        assert_eq!([thousands(5), thousands(10_000), thousands(1_234_567)], ["5", "10,000", "1,234,567"]);
-    }
 }

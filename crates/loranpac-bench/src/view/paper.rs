@@ -3,7 +3,7 @@
 use loranpac::Truncation;
 use loranpac::registry;
 
-use super::Metric;
+use crate::measure::Metric;
 use crate::paper::data_sets;
 use crate::record::Record;
 use crate::spec::{Scenario, Spec};

@@ -2,8 +2,10 @@
 
 use serde::Deserialize;
 
-use super::axis::{Axis, Kind, Metric};
-use super::{check_groups, known, paper, with_data};
+use super::axis::{Axis, width_of};
+use super::group::{check_groups, known, with_data};
+use super::paper;
+use crate::measure::{Kind, Metric};
 use crate::metrics::{mean, spread, with_spread};
 use crate::record::Record;
 use crate::spec::Spec;
@@ -109,12 +111,20 @@ impl Table {
                 |column: usize| members.iter().filter(|(at, _)| *at == column).map(|(_, record)| *record).collect();
             (labels, (0..columns.len()).map(|column| cell(of(column))).collect())
         };
+        let widths: Vec<String> = rows.iter().map(|(_, members)| widths(members)).collect();
         let mut rows: Vec<_> = rows.into_iter().map(fill).collect();
         rows.extend(self.others(&paper, &heads));
+        let mut row_names: Vec<String> = row_axes.iter().map(|axis| axis.name().to_owned()).collect();
+        let named = self.rows.iter().chain(&self.columns).any(|axis| *axis == Axis::Width);
+        if !named && widths.iter().any(|width| *width != widths[0]) {
+            row_names.push("width E".to_owned());
+            let all = widths.into_iter().chain(std::iter::repeat(String::new()));
+            rows.iter_mut().zip(all).for_each(|((labels, _), width)| labels.push(width));
+        }
         Filled {
             title: self.title.clone(),
             value: self.value,
-            row_names: row_axes.iter().map(|axis| axis.name().to_owned()).collect(),
+            row_names,
             columns: columns.iter().map(|labels| labels.join(" ")).collect(),
             rows,
         }
@@ -170,6 +180,15 @@ impl Cell {
     pub fn paper_text(&self) -> String {
         with_spread(self.paper, self.paper_spread, 2)
     }
+}
+
+/// The widths of the runs of a row, each once.
+fn widths(members: &[(usize, &Record)]) -> String {
+    let mut all: Vec<String> = Vec::new();
+    for (_, record) in members {
+        find_or_push(&mut all, width_of(&record.run.config.spec));
+    }
+    all.join(", ")
 }
 
 fn find_or_push<T: PartialEq>(list: &mut Vec<T>, item: T) -> usize {

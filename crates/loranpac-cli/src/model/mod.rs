@@ -281,7 +281,7 @@ pub fn named(label: &Label) -> String {
 }
 
 /// Prints JSON, or words.
-pub fn print(json: &Json<true>, value: &serde_json::Value, words: &str) -> Result<()> {
+pub fn print(json: &Json<true>, value: &serde_json::Value, words: &str) -> Result<(), Unwritten> {
     json.print(&format!("{value:#}\n"), words)
 }
 

@@ -1,7 +1,9 @@
 //! The tables of `run` and its report.
 
 use loranpac::memory::human_bytes;
+use loranpac_bench::chart::thousands;
 use loranpac_bench::metrics::mean;
+use loranpac_bench::origin::Origin;
 use loranpac_bench::report::{self, MethodSummary, mean_and_spread};
 use loranpac_bench::run::Run;
 use loranpac_data::text::{escape, escape_markdown};
@@ -24,7 +26,7 @@ const SHOWN: usize = 20;
 pub fn title(runs: &[Run]) -> String {
     let Some(run) = runs.first() else { return String::new() };
     let width = run.config.lift.as_ref().map_or(String::new(), |lift| match lift.width {
-        Some(width) => format!(", E = {width}"),
+        Some(width) => format!(", E = {}", thousands(width)),
         None => ", infinite width (samples are kept)".to_owned(),
     });
     let (classes, tasks) = (count(run.dataset.classes, "class"), count(run.tasks.len(), "task"));
@@ -34,11 +36,7 @@ pub fn title(runs: &[Run]) -> String {
 /// The report as Markdown.
 pub fn markdown(runs: &[Run]) -> String {
     let table = report::markdown(runs);
-    let mut text = format!(
-        "# {}\n\n    loranpac {}\n\n{table}\n![Accuracy over tasks](accuracy.svg)\n",
-        escape_markdown(&title(runs)),
-        escape(command::line())
-    );
+    let mut text = format!("# {}\n\n{table}\n![Accuracy over tasks](accuracy.svg)\n", escape_markdown(&title(runs)));
     let verdicts = report::verdicts(runs);
     if !verdicts.is_empty() {
         text.push_str("\n## What the models can promise\n\n");
@@ -48,7 +46,8 @@ pub fn markdown(runs: &[Run]) -> String {
         }
         text.push_str("\n![Certificates over tasks](certificate.svg)\n");
     }
-    text
+    let command = format!("loranpac {}", command::line());
+    text + &Origin::here(&command, runs.iter().map(|run| run.config.threads)).markdown()
 }
 
 /// A run task by task, if it is the only one, and all methods side by side, best first.

@@ -5,8 +5,10 @@ const tip = document.getElementById("tip");
 // What a cell is sorted by: its value if it carries one, its number if it is one, its text.
 function key(cell) {
   const text = cell === undefined ? "" : cell.dataset.v ?? cell.textContent.trim();
-  const number = parseFloat(text);
-  return text === "" || text === "-" ? null : /^[-+]?[\d.]/.test(text) && !Number.isNaN(number) ? number : text;
+  if (text === "" || text === "-") return null;
+  if (text.startsWith("\u221e")) return Infinity;
+  const number = parseFloat(text.replaceAll(",", ""));
+  return /^[-+]?[\d.]/.test(text) && !Number.isNaN(number) ? number : text;
 }
 
 function sort(table, column, descending) {
@@ -23,12 +25,14 @@ function sort(table, column, descending) {
   });
 }
 
+// Heads become buttons, which the keyboard reaches.
 function sortable(table) {
   [...table.tHead.rows[0].cells].forEach((head, column) => {
-    head.tabIndex = 0;
-    const turn = () => sort(table, column, head.getAttribute("aria-sort") === "ascending");
-    head.addEventListener("click", turn);
-    head.addEventListener("keydown", event => { if (event.key === "Enter") turn(); });
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...head.childNodes);
+    head.append(button);
+    head.addEventListener("click", () => sort(table, column, head.getAttribute("aria-sort") === "ascending"));
   });
 }
 
@@ -47,16 +51,17 @@ function place(svg, event) {
 }
 
 function chart(svg) {
-  const points = [...svg.querySelectorAll("polyline")].flatMap(line => {
-    const name = line.parentNode.dataset.name, values = line.dataset.v.split(" ");
-    return line.getAttribute("points").split(" ").map((at, i) => [...at.split(",").map(Number), name, values[i].split(":")]);
+  const points = [...svg.querySelectorAll("g.series")].flatMap(({dataset}) => {
+    const values = dataset.v.split(" ");
+    return dataset.at.split(" ").map((at, i) => [...at.split(",").map(Number), dataset.name, values[i].split(":")]);
   });
   svg.addEventListener("mousemove", event => {
     const [x, y] = place(svg, event);
     let best = null, least = 400;
     for (const point of points) {
       const distance = (point[0] - x) ** 2 + (point[1] - y) ** 2;
-      if (distance < least) [best, least] = [point, distance];
+      // Of points at one place, that of the line drawn last: it lies above the others.
+      if (distance <= least) [best, least] = [point, distance];
     }
     if (best) show(`${best[2]}: ${best[3][1]} at ${best[3][0]}`, event); else tip.hidden = true;
   });
@@ -65,7 +70,7 @@ function chart(svg) {
 
 function matrix(svg) {
   const rows = svg.dataset.values.split(";").map(row => row.split(","));
-  const side = 300, left = 56, top = 44;
+  const [left, top, side] = svg.dataset.box.split(" ").map(Number);
   svg.addEventListener("mousemove", event => {
     const [x, y] = place(svg, event), count = rows.length;
     const column = Math.floor((x - left) / side * count), row = Math.floor((y - top) / side * count);
@@ -75,9 +80,10 @@ function matrix(svg) {
   svg.addEventListener("mouseleave", () => { tip.hidden = true; });
 }
 
-function cell(tag, text, value) {
+function cell(tag, text, value, word) {
   const element = document.createElement(tag);
   element.textContent = text;
+  if (word) element.className = "word";
   if (value !== undefined) element.dataset.v = value;
   return element;
 }
@@ -86,7 +92,7 @@ function compare() {
   const [left, right, measure] = ["left", "right", "measure"].map(id => document.getElementById(id).value);
   const digits = measure === "seconds" || measure === "mib" ? 1 : 2, pairs = [];
   // A joint classifier is the same whatever the tasks and their order.
-  const same = (a, b) => a.stream === "joint" || b.stream === "joint" || a.stream === b.stream && a.seed === b.seed;
+  const same = (a, b) => a.stream === "joint" || b.stream === "joint" || a.stream === b.stream && a.seed === b.seed && a.lift_seed === b.lift_seed;
   for (const a of runs.filter(run => run.name === left)) {
     const b = runs.find(run => run.name === right && run.data === a.data && same(a, run));
     if (b && a[measure] !== null && b[measure] !== null) pairs.push([a, a[measure], b[measure]]);
@@ -99,10 +105,10 @@ function compare() {
     return;
   }
   const head = table.createTHead().insertRow(), body = table.createTBody();
-  ["data", "tasks", "seed", left, right, "difference"].forEach(text => head.append(cell("th", text)));
+  ["data", "tasks", "seed", left, right, "difference"].forEach((text, i) => head.append(cell("th", text, undefined, i < 2)));
   for (const [run, a, b] of pairs) {
     const row = body.insertRow();
-    [run.data, run.stream, run.seed ?? ""].forEach(text => row.append(cell("td", text)));
+    [run.data, run.stream, run.seed ?? ""].forEach((text, i) => row.append(cell("td", text, undefined, i < 2)));
     [a, b, a - b].forEach((v, i) => row.append(cell("td", (i === 2 && v > 0 ? "+" : "") + v.toFixed(digits), v)));
   }
   sortable(table);
@@ -115,9 +121,8 @@ function compare() {
 document.querySelectorAll("table.sortable").forEach(table => { if (table.tHead) sortable(table); });
 document.querySelectorAll("svg.chart").forEach(svg => svg.classList.contains("matrix") ? matrix(svg) : chart(svg));
 const names = [...new Set(runs.map(run => run.name))];
-if (names.length < 2) {
-  document.getElementById("compare").hidden = true;
-} else {
+if (names.length > 1) {
+  document.getElementById("compare").hidden = false;
   for (const [id, chosen] of [["left", 0], ["right", 1]]) {
     const select = document.getElementById(id);
     names.forEach(name => select.append(new Option(name)));
