@@ -69,7 +69,7 @@ SEQUENCES = [
         "2: samples without a residual make a loss that is not a number, and manifests are not read back",
         [
             ("loranpac/src/orthonormalise.rs", "(largest.sqrt() <= drop).then(", "(largest.sqrt() < 0.0 * drop).then("),
-            ("loranpac-store/src/manifest.rs", "            Err(error) => Err(refused(error.to_string())),\n", "            Err(_) => Ok(bytes),\n"),
+            ("loranpac-store/src/manifest/file.rs", "            Err(error) => Err(refused(error.to_string())),\n", "            Err(_) => Ok(bytes),\n"),
         ],
     ),
     ("2: the same, but manifests are read back", [("loranpac/src/orthonormalise.rs", "(largest.sqrt() <= drop).then(", "(largest.sqrt() < 0.0 * drop).then(")]),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::statistics::Factor;
+use crate::factor::Factor;
 
 /// What an operation changed. [`Delta::append`] adds up the deltas of successive operations.
 #[derive(Debug, Clone, Default)]

@@ -28,15 +28,17 @@ mod classifier;
 mod config;
 mod delta;
 mod error;
+mod factor;
 mod features;
 pub mod filter;
 mod gram;
 mod label;
-pub mod learner;
+mod learner;
 pub mod lift;
 mod linalg;
 pub mod memory;
 mod method;
+pub mod methods;
 mod orthonormalise;
 pub mod plan;
 pub mod registry;
@@ -56,8 +58,9 @@ pub use error::Error;
 pub use features::{Features, IntoFeatures};
 pub use filter::{Filter, Ridge};
 pub use label::{Label, LabelTable};
-pub use learner::{Builder, Edited, Learner, Model, StreamSizes, Summary};
+pub use learner::{Learner, StreamSizes, Summary};
 pub use lift::FeatureSpace;
+pub use methods::{Builder, Edited, Model};
 pub use scores::Scores;
 pub use truncation::Truncation;
 pub use width::Width;
@@ -67,10 +70,11 @@ pub mod internals {
     pub use crate::basis::{Basis, Split};
     pub use crate::buffer::{Buffer, Source};
     pub use crate::delta::Delta;
+    pub use crate::factor::Factor;
     pub use crate::gram::{Eigen, Gram};
-    pub use crate::learner::{Evicted, ExplicitModel, KernelModel, KernelState};
+    pub use crate::methods::{Evicted, ExplicitModel, KernelModel, KernelState};
     pub use crate::scalar::Scalar;
-    pub use crate::statistics::{Cut, DEFAULT_DROP, Factor, Losses, State, Statistics, Step};
+    pub use crate::statistics::{Cut, DEFAULT_DROP, Losses, State, Statistics, Step};
 }
 
 /// The examples of the page on the library compile and hold.

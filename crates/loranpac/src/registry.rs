@@ -1,8 +1,8 @@
 //! Every method there is. The command line, reports and conformance tests read this list.
 
 use crate::error::Error;
-use crate::learner::{family, incremental_svd, lda, ogd, ranpac, ridge_truncated, rls, simplecil, softmax};
 pub use crate::method::{Input, Method, MethodOptions, Promise};
+use crate::methods::{family, incremental_svd, lda, ogd, ranpac, ridge_truncated, rls, simplecil, softmax};
 
 /// Every method; the first is the paper's. A method's entry stands at the end of its own file.
 pub const METHODS: &[Method] = &[

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use faer::{Mat, MatRef};
 use loranpac::internals::Scalar;
-use loranpac::learner::{IncrementalSvd, Lda, Ogd, RanPac, Rls, lda::Shrinkage, ogd, validation_errors};
 use loranpac::lift::{self, FeatureMap, Identity, LiftSpec};
+use loranpac::methods::{IncrementalSvd, Lda, Ogd, RanPac, Rls, lda::Shrinkage, ogd, validation_errors};
 use loranpac::registry::{self, MethodOptions};
 use loranpac::{Features, Label, Learner, Truncation};
 use serde_json::Value;

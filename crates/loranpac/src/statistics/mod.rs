@@ -12,12 +12,13 @@ use faer::{Accum, Mat, MatMut, MatRef};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-pub use state::{Factor, State, Step};
+pub use state::{State, Step};
 
 use crate::basis::{Basis, Split};
 use crate::buffer::Buffer;
 use crate::delta::Delta;
 use crate::error::Error;
+use crate::factor::Factor;
 use crate::gram::{Eigen, Gram};
 use crate::linalg::{cast, cholesky_lower, column_norms, par};
 use crate::scalar::Scalar;

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use faer::Mat;
 
 use super::lifted::{Lifted, indices};
-use super::{Learner, StreamSizes, Summary, check_task};
 use crate::certificate::Certificate;
 use crate::classifier::{Classifier, Directions, Scorer};
 use crate::config::{Config, Schedule};
@@ -16,6 +15,7 @@ use crate::error::Error;
 use crate::features::Features;
 use crate::filter::{self, Facts, Filter, Novelty};
 use crate::label::{Label, LabelTable};
+use crate::learner::{Learner, StreamSizes, Summary, check_task};
 use crate::lift::{FeatureMap, FeatureSpace};
 use crate::plan::{Plan, needs_full_eigen, with_slack};
 use crate::statistics::Statistics;

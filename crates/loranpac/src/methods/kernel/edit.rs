@@ -10,9 +10,10 @@ use crate::delta::Delta;
 use crate::error::Error;
 use crate::features::Features;
 use crate::label::Label;
-use crate::learner::lifted::indices;
-use crate::learner::{Edited, check_task};
+use crate::learner::check_task;
 use crate::lift::FeatureSpace;
+use crate::methods::Edited;
+use crate::methods::lifted::indices;
 
 impl KernelModel {
     /// The settings.

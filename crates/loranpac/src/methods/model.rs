@@ -1,12 +1,13 @@
 //! LoRanPAC: a model that learns, merges, forgets, and can be written down, at finite or infinite width.
 
-use super::{Builder, Edited, ExplicitModel, KernelModel, Learner, StreamSizes, Summary};
+use super::{Builder, Edited, ExplicitModel, KernelModel};
 use crate::classifier::Classifier;
 use crate::config::Config;
 use crate::delta::Delta;
 use crate::error::Error;
 use crate::features::{Features, IntoFeatures};
 use crate::label::{Label, LabelTable};
+use crate::learner::{Learner, StreamSizes, Summary};
 use crate::lift::FeatureSpace;
 
 /// LoRanPAC in either form.

@@ -13,13 +13,14 @@ use std::sync::Arc;
 use faer::Mat;
 use faer::prelude::Reborrow;
 
+use super::holdout;
 use super::lifted::{Lifted, add_by_class, grow_columns, indices};
-use super::{Learner, StreamSizes, Summary, check_task, holdout};
 use crate::classifier::{CHUNK, Classifier, bytes_of};
 use crate::error::Error;
 use crate::features::Features;
 use crate::gram::Gram;
 use crate::label::{Label, LabelTable};
+use crate::learner::{Learner, StreamSizes, Summary, check_task};
 use crate::lift::FeatureMap;
 use crate::linalg::{cast, squared_norm};
 use crate::memory::{product, sum};

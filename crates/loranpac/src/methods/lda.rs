@@ -16,12 +16,12 @@ use faer::prelude::Reborrow;
 use faer::{Mat, MatRef};
 
 use super::lifted::{Lifted, compact, grow_columns, indices};
-use super::{Learner, StreamSizes, Summary, check_task};
 use crate::classifier::{CHUNK, Classifier, bytes_of};
 use crate::error::Error;
 use crate::features::Features;
 use crate::gram::Gram;
 use crate::label::{Label, LabelTable};
+use crate::learner::{Learner, StreamSizes, Summary, check_task};
 use crate::lift::FeatureMap;
 use crate::linalg::cast;
 use crate::memory::{product, sum};

@@ -1,10 +1,11 @@
 //! The entries of LoRanPAC and its variants in the list of methods.
 
-use super::{Learner, Model};
+use super::Model;
 use crate::classifier::CHUNK;
 use crate::config::Config;
 use crate::error::Error;
 use crate::filter::{Filter, Ridge};
+use crate::learner::Learner;
 use crate::method::{Input, Method, MethodOptions, Promise, Settings};
 use crate::statistics::DEFAULT_DROP;
 use crate::truncation::Truncation;

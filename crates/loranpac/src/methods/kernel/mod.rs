@@ -22,7 +22,6 @@ use faer::{Mat, MatRef, Side as Triangle};
 pub use state::{Evicted, KernelState};
 
 use super::lifted::indices;
-use super::{Learner, StreamSizes, Summary, check_task};
 use crate::certificate::Certificate;
 use crate::classifier::{Classifier, Directions, KernelDirections, KernelScorer, Scorer, bytes_of, extend_kernel};
 use crate::config::Config;
@@ -32,6 +31,7 @@ use crate::features::Features;
 use crate::filter::{Facts, Limits, Problem, Side};
 use crate::gram::Gram;
 use crate::label::{Label, LabelTable};
+use crate::learner::{Learner, StreamSizes, Summary, check_task};
 use crate::lift::{ArcCosine, FeatureSpace, Polar};
 use crate::memory::{product, sum};
 use crate::plan::with_slack;

@@ -1,41 +1,9 @@
-//! What every method can do, and one file per method.
-
-mod builder;
-mod explicit;
-pub(crate) mod family;
-mod holdout;
-pub(crate) mod incremental_svd;
-mod kernel;
-pub mod lda;
-mod lifted;
-mod model;
-pub mod ogd;
-pub(crate) mod ranpac;
-pub(crate) mod ridge_truncated;
-pub(crate) mod rls;
-mod shuffle;
-pub(crate) mod simplecil;
-pub(crate) mod softmax;
+//! What every method can do.
 
 use serde::Serialize;
 
-pub use builder::Builder;
-pub use explicit::ExplicitModel;
-pub use holdout::{GRID, validation_errors};
-pub use incremental_svd::IncrementalSvd;
-pub use kernel::{Evicted, KernelModel, KernelState};
-pub use lda::Lda;
-pub use model::Model;
-pub use ogd::Ogd;
-pub use ranpac::RanPac;
-pub use ridge_truncated::RidgeTruncated;
-pub use rls::Rls;
-pub use simplecil::SimpleCil;
-pub use softmax::Softmax;
-
 use crate::certificate::{Certificate, Verdict};
 use crate::classifier::Classifier;
-use crate::delta::Delta;
 use crate::error::Error;
 use crate::features::Features;
 use crate::label::{Label, LabelTable};
@@ -72,15 +40,6 @@ pub trait Learner: Send {
 
     /// An estimate of the bytes that it will need at its worst moment in a stream of these sizes.
     fn peak_bytes(&self, stream: &StreamSizes) -> usize;
-}
-
-/// What an edit of a model did.
-#[derive(Debug, Clone)]
-pub struct Edited {
-    /// Samples of which it could not be checked that they were learned under their labels; the certificate counts them.
-    pub unchecked: usize,
-    /// What changed.
-    pub delta: Delta,
 }
 
 /// How much is going to be learned.

@@ -15,13 +15,14 @@ use faer::linalg::matmul::matmul;
 use faer::prelude::{Reborrow, Solve};
 use faer::{Accum, Mat, MatRef};
 
+use super::holdout;
 use super::lifted::{Lifted, grow_columns, indices};
 use super::shuffle::permutation;
-use super::{Learner, StreamSizes, Summary, check_task, holdout};
 use crate::classifier::{CHUNK, Classifier, bytes_of};
 use crate::error::Error;
 use crate::features::Features;
 use crate::label::{Label, LabelTable};
+use crate::learner::{Learner, StreamSizes, Summary, check_task};
 use crate::lift::FeatureMap;
 use crate::linalg::{cast, par};
 use crate::memory::{product, sum};

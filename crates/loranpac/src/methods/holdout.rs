@@ -12,11 +12,11 @@ use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatRef};
 use rayon::prelude::*;
 
-use super::StreamSizes;
 use super::lifted::compact;
 use super::shuffle::permutation;
 use crate::classifier::CHUNK;
 use crate::gram::Gram;
+use crate::learner::StreamSizes;
 use crate::linalg::{cast, gram_f64, par};
 use crate::memory;
 use crate::method::Promise;

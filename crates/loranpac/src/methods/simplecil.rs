@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use faer::Mat;
 
-use super::{Learner, StreamSizes, Summary, check_task};
 use crate::classifier::{CHUNK, Classifier, Scorer, unit_columns};
 use crate::error::Error;
 use crate::features::Features;
 use crate::label::{Label, LabelTable};
+use crate::learner::{Learner, StreamSizes, Summary, check_task};
 use crate::lift::{FeatureSpace, Identity};
 use crate::memory::{product, sum};
 use crate::method::{Input, Method};

@@ -20,13 +20,13 @@ use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Accum, Mat, MatMut, MatRef};
 
 use super::lifted::{Lifted, grow_columns, indices};
-use super::{Learner, StreamSizes, Summary, check_task};
 use crate::basis::{Basis, Split};
 use crate::classifier::{CHUNK, Classifier, bytes_of};
 use crate::error::Error;
 use crate::features::Features;
 use crate::gram::{Eigen, Gram};
 use crate::label::{Label, LabelTable};
+use crate::learner::{Learner, StreamSizes, Summary, check_task};
 use crate::lift::FeatureMap;
 use crate::linalg::{cast, column_norms, par, product};
 use crate::memory::{self, sum};

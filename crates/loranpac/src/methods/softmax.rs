@@ -14,11 +14,11 @@ use rayon::prelude::*;
 
 use super::lifted::{Lifted, indices};
 use super::shuffle::permutation;
-use super::{Learner, StreamSizes, Summary, check_task};
 use crate::classifier::{CHUNK, Classifier};
 use crate::error::Error;
 use crate::features::Features;
 use crate::label::{Label, LabelTable};
+use crate::learner::{Learner, StreamSizes, Summary, check_task};
 use crate::lift::FeatureMap;
 use crate::linalg::par;
 use crate::memory::{product, sum};

@@ -17,11 +17,11 @@ use faer::{Accum, Mat, MatRef};
 
 use super::family::UNSTABLE;
 use super::lifted::{Lifted, add_by_class, grow_columns, indices};
-use super::{Learner, StreamSizes, Summary, check_task};
 use crate::classifier::{CHUNK, Classifier, bytes_of};
 use crate::error::Error;
 use crate::features::Features;
 use crate::label::{Label, LabelTable};
+use crate::learner::{Learner, StreamSizes, Summary, check_task};
 use crate::lift::FeatureMap;
 use crate::linalg::{par, product};
 use crate::memory::{self, sum};

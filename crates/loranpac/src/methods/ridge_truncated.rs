@@ -8,14 +8,15 @@ use faer::prelude::Reborrow;
 
 use super::ExplicitModel;
 use super::family::{CHUNK_SIZE, DROP, configure};
+use super::holdout;
 use super::lifted::{Lifted, indices};
-use super::{Learner, StreamSizes, Summary, check_task, holdout};
 use crate::classifier::Classifier;
 use crate::config::Config;
 use crate::error::Error;
 use crate::features::Features;
 use crate::filter::Filter;
 use crate::label::{Label, LabelTable};
+use crate::learner::{Learner, StreamSizes, Summary, check_task};
 use crate::lift::FeatureMap;
 use crate::method::{Input, Method};
 use crate::statistics::DEFAULT_DROP;

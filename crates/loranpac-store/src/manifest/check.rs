@@ -1,0 +1,144 @@
+//! The one check of a manifest, before any file is opened.
+
+use std::collections::BTreeSet;
+
+use loranpac::Label;
+use loranpac::internals::Losses;
+
+use super::{Calibration, GramStep, Manifest, Place, Places};
+use crate::encoder::Encoder;
+
+/// Nothing is counted beyond this, so that counts can be added, and are exact as f64.
+const MOST: u64 = 1 << 53;
+
+impl Manifest {
+    /// What must hold before any file is looked at.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        // A name is one of ours: nothing outside the folder can be meant.
+        let plain = |name: &str| {
+            let stem = name.strip_suffix(".safetensors").unwrap_or("");
+            !stem.is_empty() && stem.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        };
+        if let Some(name) = self.files.keys().find(|name| !plain(name)) {
+            return Err(format!("{name:?} is not a name that a file of a model can have"));
+        }
+        if let Some(name) = self.needs().into_iter().find(|name| !self.files.contains_key(*name)) {
+            return Err(format!("the file {name} is used but not listed"));
+        }
+        self.config.validate().map_err(|e| e.to_string())?;
+        self.lift.check_size()?;
+        self.lift.build(false).map_err(|e| e.to_string())?;
+        if self.lift_digest != self.lift.digest() {
+            return Err("its lift is not the one that this program makes from the same seed".to_owned());
+        }
+        if let Some(Calibration { temperature, .. }) = &self.calibration
+            && !(temperature.is_finite() && *temperature > 0.0)
+        {
+            return Err(format!("its temperature is {temperature}, which should be above 0"));
+        }
+        let Losses { lost, largest, dropped, cuts, removed, capped, assumed } = self.losses;
+        let bounds = self.evicted.iter().flat_map(|evicted| [evicted.error, evicted.latest]);
+        if [lost, largest, dropped].into_iter().chain(bounds).any(|loss| !(loss.is_finite() && loss >= 0.0)) {
+            return Err("its losses are not numbers from 0 on".to_owned());
+        }
+        let evicted = self.evicted.iter().flat_map(|evicted| [evicted.samples, evicted.unlabelled, evicted.evictions]);
+        let counts =
+            [self.samples, cuts, removed, capped, assumed, self.latest_cut.directions].into_iter().chain(evicted);
+        if let Some(count) = counts.map(|count| count as u64).find(|count| *count > MOST) {
+            return Err(format!("{count} samples or directions are more than it can have"));
+        }
+        let expected = if self.keeps_samples() { 0 } else { self.classes.len() };
+        let places = |place: fn(&Places) -> &Place| {
+            let all = self.classes.iter().filter_map(|class| class.places.as_ref()).map(place);
+            all.map(|place| (&place.file, place.row)).collect::<BTreeSet<_>>().len()
+        };
+        if places(|places| &places.sums) != expected || places(|places| &places.cross) != expected {
+            return Err("two classes share their numbers".to_owned());
+        }
+        let explicit = !self.basis.is_empty() || !self.gram.is_empty();
+        let infinite = !self.kept.is_empty() || self.evicted.is_some();
+        if (explicit && self.keeps_samples()) || (infinite && !self.keeps_samples()) {
+            return Err("its parts are not those of a model with its lift".to_owned());
+        }
+        let Encoder { samples, mean, squares, .. } = &self.encoder;
+        let described =
+            mean.len() == squares.len() && (mean.len() == self.lift.dim || (mean.is_empty() && *samples == 0));
+        if !described || *samples as u64 > MOST || self.version > MOST || !self.lift.gamma.is_finite() {
+            return Err("what it says about its features is not possible".to_owned());
+        }
+        let labels: BTreeSet<&Label> = self.classes.iter().map(|class| &class.label).collect();
+        if labels.len() != self.classes.len() {
+            return Err("two classes have the same label".to_owned());
+        }
+        let parts = self.basis.iter().try_fold(0usize, |rank, part| rank.checked_add(part.columns));
+        let labelled = self.classes.iter().try_fold(0usize, |sum, class| sum.checked_add(class.count));
+        if parts.is_none_or(|rank| rank > self.lift.computed() && !self.keeps_samples()) {
+            return Err("the basis has more directions than the lifted features".to_owned());
+        }
+        if labelled.is_none_or(|labelled| labelled > self.samples) {
+            return Err("there are more labels than samples".to_owned());
+        }
+        self.check_sizes()
+    }
+
+    /// Whether the sizes of all parts fit together.
+    fn check_sizes(&self) -> Result<(), String> {
+        let (width, rank) = (self.lift.computed(), self.rank());
+        let mut known = 0;
+        for step in &self.gram {
+            known = match *step {
+                GramStep::Whole { rank, .. } => rank,
+                GramStep::Grow { rows, .. } if rows >= known => rows,
+                GramStep::Grow { .. } => return Err("its Gram matrix shrinks".to_owned()),
+            };
+        }
+        if !self.keeps_samples() && known != rank {
+            return Err(format!("its basis has {rank} directions, its Gram matrix {known}"));
+        }
+        for Places { sums, cross } in self.classes.iter().filter_map(|class| class.places.as_ref()) {
+            let inside = |place: &Place| place.row < place.shape[0];
+            if !inside(sums) || !inside(cross) || sums.shape[1] != width || cross.shape[1] > rank {
+                return Err("the numbers of a class are not of the size of the model".to_owned());
+            }
+        }
+        self.check_files()?;
+        match &self.evicted {
+            Some(part) if part.shape[0] > self.classes.len() || part.shape[1] > rank => {
+                Err("what removed samples have left is larger than the model".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether each file has room for its parts. Sizes that lie are damage; nobody should estimate memory by them.
+    fn check_files(&self) -> Result<(), String> {
+        let (width, rank, dim, classes) = (self.lift.computed(), self.rank(), self.lift.dim, self.classes.len());
+        let basis = self.basis.iter().map(|part| (&part.file, part.columns, width, 4));
+        let gram = self.gram.iter().map(|step| match step {
+            GramStep::Whole { file, rank } => (file, *rank, rank.saturating_add(1), 4),
+            GramStep::Grow { file, rows, columns, .. } => (file, *rows, *columns, 8),
+        });
+        let places = self.classes.iter().filter_map(|class| class.places.as_ref());
+        let places = places.flat_map(|Places { sums, cross }| {
+            [(&sums.file, sums.shape[0], sums.shape[1], 4), (&cross.file, cross.shape[0], cross.shape[1], 8)]
+        });
+        let size = if self.config.half { 2 } else { 4 };
+        let kept = self.kept.iter().map(|part| (&part.file, part.samples, dim, size));
+        let evicted = self.evicted.iter().map(|part| (&part.file, part.shape[1], part.shape[1].saturating_add(1), 4));
+        let weights = self.weights.iter().map(|weights| match self.keeps_samples() {
+            true => (&weights.file, classes, rank, 8),
+            false => (&weights.file, classes, width, 4),
+        });
+        let mut parts = basis.chain(gram).chain(places).chain(kept).chain(evicted).chain(weights);
+        let fits = |file: &str, rows: usize, columns: usize, size: u64| {
+            let bytes = (rows as u64).saturating_mul(columns as u64).saturating_mul(size);
+            self.files.get(file).is_some_and(|entry| bytes <= entry.bytes)
+        };
+        match parts.find(|&(file, rows, columns, size)| !fits(file, rows, columns, size)) {
+            Some((file, rows, columns, _)) => {
+                Err(format!("the file {file} has no room for {rows} x {columns} numbers"))
+            }
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The methods, one file each.
+
+mod builder;
+mod explicit;
+pub(crate) mod family;
+mod holdout;
+pub(crate) mod incremental_svd;
+mod kernel;
+pub mod lda;
+mod lifted;
+mod model;
+pub mod ogd;
+pub(crate) mod ranpac;
+pub(crate) mod ridge_truncated;
+pub(crate) mod rls;
+mod shuffle;
+pub(crate) mod simplecil;
+pub(crate) mod softmax;
+
+pub use builder::Builder;
+pub use explicit::ExplicitModel;
+pub use holdout::{GRID, validation_errors};
+pub use incremental_svd::IncrementalSvd;
+pub use kernel::{Evicted, KernelModel, KernelState};
+pub use lda::Lda;
+pub use model::Model;
+pub use ogd::Ogd;
+pub use ranpac::RanPac;
+pub use ridge_truncated::RidgeTruncated;
+pub use rls::Rls;
+pub use simplecil::SimpleCil;
+pub use softmax::Softmax;
+
+use crate::delta::Delta;
+
+/// What an edit of a model did.
+#[derive(Debug, Clone)]
+pub struct Edited {
+    /// Samples of which it could not be checked that they were learned under their labels; the certificate counts them.
+    pub unchecked: usize,
+    /// What changed.
+    pub delta: Delta,
+}
