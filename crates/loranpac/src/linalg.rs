@@ -203,6 +203,16 @@ pub(crate) fn column_norms<T: Scalar>(h: MatRef<'_, T>) -> Vec<f64> {
         .collect()
 }
 
+/// The lengths of the columns, after those of negligible length have been set to zero: what is taken for zero is zero
+/// everywhere, so that it can be taken back.
+pub(crate) fn cleared_norms<T: Scalar>(mut h: MatMut<'_, T>) -> Vec<f64> {
+    let norms = column_norms(h.rb());
+    for (j, _) in norms.iter().enumerate().filter(|(_, norm)| **norm == 0.0) {
+        h.rb_mut().col_mut(j).fill(T::from_f64(0.0));
+    }
+    norms
+}
+
 /// Converts a matrix, transposing it on the way.
 pub(crate) fn transposed<T: Scalar, U: Scalar>(a: MatRef<'_, T>) -> Mat<U> {
     let mut b = Mat::zeros(a.ncols(), a.nrows());

@@ -180,3 +180,27 @@ fn samples_that_cannot_be_checked_end_exactness_unless_the_caller_has_a_record()
         assert_eq!(model.summary().certificate.unwrap().assumed, 4 - vouched);
     }
 }
+
+/// Samples that are taken for zero leave nothing behind, so that taking them back removes what was there.
+#[test]
+fn samples_of_negligible_length_can_be_taken_back() {
+    let mut random = Random(5);
+    for power in [-28, -29, -30] {
+        let scale = 10f32.powi(power);
+        // Some are a thousand times shorter than the others: below 1e-30.
+        let x: Vec<f32> =
+            (0..24).map(|i| scale * random.symmetric() as f32 * if i % 3 == 0 { 1e-3 } else { 1.0 }).collect();
+        let (mut model, mut plain) =
+            (Model::builder(1).width(49).build().unwrap(), Model::builder(1).width(49).build().unwrap());
+        let labels = labels(24);
+        model.learn(&x, &labels).unwrap();
+        plain.learn(&x[..12], &labels[..12]).unwrap();
+        model.unlearn(Features::new(&x[12..], 1).unwrap(), &labels[12..]).unwrap();
+        let sums = |model: &Model| match model {
+            Model::Explicit(model) => model.statistics().cross().norm_l2(),
+            Model::Kernel(_) => panic!("an explicit model is expected"),
+        };
+        let (found, expected) = (sums(&model), sums(&plain));
+        assert!((found - expected).abs() < 1e-5 * expected, "{power}: {found:e} {expected:e}");
+    }
+}

@@ -8,7 +8,7 @@ use crate::basis::{BLOCK, Split};
 use crate::buffer::Buffer;
 use crate::delta::Delta;
 use crate::error::Error;
-use crate::linalg::{column_norms, transposed};
+use crate::linalg::{cleared_norms, column_norms, transposed};
 use crate::scalar::Scalar;
 
 /// The share of a sample's length that may lie outside the basis if it was learned; rounding is far below.
@@ -109,7 +109,7 @@ impl<T: Scalar> Statistics<T> {
         self.check_counts(from)?;
         let width = self.basis.width();
         let all = to.iter().map(|class| class + 1).max().unwrap_or(0).max(self.counts.len());
-        let norms = column_norms(h.rb());
+        let norms = cleared_norms(h.rb_mut());
         let kept = h.rb().to_owned();
         let (known, outside) = self.coordinates(h.rb_mut());
         self.check_learned(&outside, &norms)?;
@@ -139,7 +139,7 @@ impl<T: Scalar> Statistics<T> {
             return Err(Error::NotExact { cuts: self.losses.cuts.max(1) });
         }
         self.check_counts(classes)?;
-        let norms = column_norms(h.rb());
+        let norms = cleared_norms(h.rb_mut());
         let kept = h.rb().to_owned();
         let (known, outside) = self.coordinates(h.rb_mut());
         self.check_learned(&outside, &norms)?;

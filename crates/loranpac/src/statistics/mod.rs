@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_inverse::invert_lower_triangular;
-use faer::prelude::Reborrow;
+use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Accum, Mat, MatMut, MatRef};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ use crate::delta::Delta;
 use crate::error::Error;
 use crate::factor::Factor;
 use crate::gram::{Eigen, Gram};
-use crate::linalg::{cast, cholesky_lower, column_norms, par};
+use crate::linalg::{cast, cholesky_lower, cleared_norms, par};
 use crate::scalar::Scalar;
 use crate::spectrum::rounding;
 
@@ -256,10 +256,10 @@ impl<T: Scalar> Statistics<T> {
     ///
     /// N needs no product with J: with `H = Q C + Qn Rn`, `(J + Y H') [Q Qn] = [N + Y C',  J Qn + Y Rn']`, and
     /// `J Qn = 0` as long as J lies in the span of Q.
-    pub fn absorb(&mut self, h: MatMut<'_, T>, classes: &[usize]) -> Delta {
+    pub fn absorb(&mut self, mut h: MatMut<'_, T>, classes: &[usize]) -> Delta {
         let width = self.basis.width();
         assert_eq!((h.nrows(), h.ncols()), (width, classes.len()));
-        let norms = column_norms(h.rb());
+        let norms = cleared_norms(h.rb_mut());
         self.losses.book(std::mem::take(&mut self.latest_cut));
         let known_classes = self.counts.len();
         let all_classes = classes.iter().map(|class| class + 1).max().unwrap_or(0).max(known_classes);
