@@ -67,7 +67,7 @@ pub enum Error {
         reason: String,
     },
     /// A method does not have a setting.
-    #[error("method {method} has no setting {name:?}; it knows {known}")]
+    #[error("method {method} has no setting {name:?}; its settings: {known}")]
     UnknownSetting {
         /// Method name.
         method: &'static str,
@@ -118,7 +118,7 @@ pub enum Error {
     )]
     RoundedAway,
     /// All samples would be unlearned.
-    #[error("taking back {samples} samples would leave nothing; start a new model instead")]
+    #[error("unlearning {samples} samples would leave none; create a new model instead")]
     NothingLeft {
         /// Number of samples to be unlearned.
         samples: usize,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use loranpac::{Features, Label};
 use loranpac_data::text::integer;
-use loranpac_store::{AT_ONCE, Edited, Session};
+use loranpac_store::{EDIT_ROWS, Edited, Session};
 
 use super::{Samples, ensure_memory, find_label, named, new_label, on_threads, raw, read_all, shown};
 use crate::say::{changed, note, say};
@@ -202,7 +202,7 @@ fn rename_class(args: &RenameArgs) -> Result<()> {
 
 pub fn relabel(args: RelabelArgs) -> Result<()> {
     on_threads(args.threads, || {
-        let mut model = open(&args.model, AT_ONCE)?;
+        let mut model = open(&args.model, EDIT_ROWS)?;
         let (known, dim) = (labels(&model), model.manifest().lift.dim);
         let (x, own) = read_all(args.samples.open(&args.file, dim)?)?;
         let x = Features::new(&x, dim)?;
@@ -238,7 +238,7 @@ pub fn relabel(args: RelabelArgs) -> Result<()> {
 
 pub fn unlearn(args: UnlearnArgs) -> Result<()> {
     on_threads(args.threads, || {
-        let mut model = open(&args.model, AT_ONCE)?;
+        let mut model = open(&args.model, EDIT_ROWS)?;
         let dim = model.manifest().lift.dim;
         let (x, own) = read_all(args.samples.open_labelled(&args.file, dim)?)?;
         let (x, own) = (Features::new(&x, dim)?, own.unwrap_or_default());

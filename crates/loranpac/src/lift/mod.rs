@@ -101,7 +101,7 @@ pub enum Rows {
     /// One for every lifted feature.
     Width,
     /// One for every lifted feature except the d features themselves, which are part of the width.
-    BesideFeatures,
+    WidthMinusDim,
     /// One for every two lifted features.
     Half,
 }
@@ -112,7 +112,7 @@ impl Rows {
         match self {
             Rows::None => 0,
             Rows::Width => width,
-            Rows::BesideFeatures => width.saturating_sub(dim),
+            Rows::WidthMinusDim => width.saturating_sub(dim),
             Rows::Half => width.div_ceil(2),
         }
     }
@@ -122,7 +122,7 @@ impl Rows {
         match self {
             Rows::None => dim,
             Rows::Width => rows,
-            Rows::BesideFeatures => rows + dim,
+            Rows::WidthMinusDim => rows + dim,
             Rows::Half => 2 * rows,
         }
     }
@@ -159,7 +159,7 @@ pub const LIFTS: &[LiftEntry] = &[
     LiftEntry {
         name: "rvfl",
         summary: "x and relu(P x), Pao's random vector functional link",
-        projection: Rows::BesideFeatures,
+        projection: Rows::WidthMinusDim,
         limit: None,
         build: Stacked::build,
     },
