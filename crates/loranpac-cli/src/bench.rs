@@ -1,4 +1,4 @@
-//! `loranpac bench`: recipes, the paper's tables and figures among them, on a folder of feature files.
+//! `loranpac bench`: recipes, including the paper's tables and figures, on a folder of feature files.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ pub struct Args {
     /// Folder of feature files: NAME.npz or NAME-ENCODER.npz (or .safetensors, or folders of .npy)
     #[arg(long, value_name = "DIR")]
     features: Option<PathBuf>,
-    /// Where reports go, and finished runs, which are not run again
+    /// Folder of reports and of finished runs, which are not repeated
     #[arg(long, value_name = "DIR", default_value = "loranpac-bench")]
     out: PathBuf,
     /// Use these data sets instead of the recipe's, separated by commas; all for every file in the folder
@@ -46,13 +46,13 @@ pub struct Args {
     /// A smoke test in seconds: narrow, few samples, one seed; on the digits inside the program without --features
     #[arg(long)]
     quick: bool,
-    /// Make wider lifts as narrow as this
+    /// Limit the width of lifts to this
     #[arg(long, value_name = "E")]
     max_width: Option<usize>,
     /// Use at most the first N training samples of each class
     #[arg(long, value_name = "N")]
     per_class: Option<usize>,
-    /// Run the first of a recipe's seeds only
+    /// Run only the first of a recipe's seeds
     #[arg(long)]
     one_seed: bool,
     /// Threads [default: all cores]
@@ -60,7 +60,7 @@ pub struct Args {
     threads: Option<usize>,
     #[command(flatten)]
     json: Json<false>,
-    /// Print only where the report is
+    /// Print only the path of the report
     #[arg(long, short)]
     quiet: bool,
 }
@@ -110,7 +110,7 @@ pub fn main(args: Args) -> Result<()> {
     Ok(say!("{}, report: {}", count(records.len(), "run"), shown(&folder.join("report.html")))?)
 }
 
-/// A run as `loranpac run --json` writes it, with the data that it was made on.
+/// Converts a run to the form of `loranpac run --json`, with its data set.
 fn with_data(record: &Record) -> Result<serde_json::Value, serde_json::Error> {
     let mut run = serde_json::to_value(&record.run)?;
     run["data"] = serde_json::to_value(&record.data)?;
@@ -126,7 +126,7 @@ fn list() -> Result<()> {
     Ok(say::lines(&table::plain(&["recipe", "in the paper", "what"], &rows))?)
 }
 
-/// The recipe, and notes about it.
+/// Returns the recipe, and notes about it.
 fn find_recipe(name: &str) -> Result<(Recipe, Vec<String>)> {
     if let Some(recipe) = recipe::built_in(name) {
         return Ok((recipe?, Vec::new()));
@@ -136,7 +136,7 @@ fn find_recipe(name: &str) -> Result<(Recipe, Vec<String>)> {
         Some("toml") => Ok((Recipe::open(&path)?, Vec::new())),
         Some("json") => {
             let (recipe, unknown) = pilot::open(&path)?;
-            let note = || vec![format!("keys of {name} that mean nothing here: {}", unknown.join(", "))];
+            let note = || vec![format!("keys of {name} that have no effect here: {}", unknown.join(", "))];
             Ok((recipe, if unknown.is_empty() { Vec::new() } else { note() }))
         }
         _ => {
@@ -145,7 +145,7 @@ fn find_recipe(name: &str) -> Result<(Recipe, Vec<String>)> {
     }
 }
 
-/// The data, and notes about what is missing.
+/// Returns the data sets, and notes about missing ones.
 fn sources(args: &Args, recipe: &Recipe) -> Result<(Vec<Source>, Vec<String>)> {
     let Some(folder) = &args.features else {
         if args.quick && args.data.is_empty() {

@@ -1,4 +1,4 @@
-//! The command as it was typed, for reports and messages.
+//! The command line as typed, for reports and messages.
 
 use std::ffi::OsString;
 use std::sync::OnceLock;
@@ -13,7 +13,7 @@ pub fn record(arguments: &[OsString]) {
     TYPED.get_or_init(|| words.join(" "));
 }
 
-/// The arguments after the program's name, as a shell takes them.
+/// Returns the arguments after the program's name, quoted for a shell.
 pub fn line() -> &'static str {
     TYPED.get().map_or("", String::as_str)
 }

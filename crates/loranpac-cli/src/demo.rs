@@ -98,7 +98,7 @@ fn show(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Writes the digits as they might be collected: 0 to 4 in the first week, 5 to 9 in the second.
+/// Writes the digits as two weekly batches: 0 to 4 in the first week, 5 to 9 in the second.
 fn files(folder: &Path) -> Result<()> {
     let data = digits();
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -124,7 +124,7 @@ fn files(folder: &Path) -> Result<()> {
     Ok(say!("{}: week1.csv, week2.csv, test.csv, new.csv", shown(folder))?)
 }
 
-/// What the numbers show, in words.
+/// Summarises the results as text.
 fn verdict(runs: &[Run], width: usize) -> String {
     let [hard, soft, min_norm, means] = runs else { return String::new() };
     let last = |run: &Run| run.final_accuracy_samples.unwrap_or(0.0);
@@ -145,7 +145,7 @@ fn verdict(runs: &[Run], width: usize) -> String {
     if worst_drop(min_norm) > worst_drop(best) + 2.0 {
         text += &format!(
             "\nWithout truncation (min-norm) the classifier loses up to {:.1} points on the way: as the number of\n\
-             samples nears the width {width}, tiny eigenvalues invade the spectrum, and it divides by them.",
+             samples nears the width {width}, tiny eigenvalues appear in the spectrum, and it divides by them.",
             worst_drop(min_norm)
         );
     }

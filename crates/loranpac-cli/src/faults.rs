@@ -1,8 +1,8 @@
-//! Errors as the command line words them: settings are named by their flags.
+//! Error messages of the command line, in which settings are named by their flags.
 
 use loranpac_bench::settings::spell;
 
-/// An error with its causes, each once. `command` is the sub-command that failed.
+/// Formats an error with its causes, each once. `command` is the sub-command that failed.
 pub fn words(error: &anyhow::Error, command: Option<&clap::Command>) -> String {
     let flag = |name: &str| command.and_then(|command| flag(command, name));
     let mut text = String::new();
@@ -25,7 +25,13 @@ pub fn words(error: &anyhow::Error, command: Option<&clap::Command>) -> String {
     text
 }
 
-/// The engine's error, which the errors of other crates may hold.
+/// Returns a text in which settings are named by the flags of the command with these arguments.
+pub fn with_flags<A: clap::Args>(text: &str) -> String {
+    let command = A::augment_args(clap::Command::new("loranpac"));
+    spell(text, |name| flag(&command, name))
+}
+
+/// Returns the engine's error, which the errors of other crates may hold.
 fn engine<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a loranpac::Error> {
     if let Some(loranpac_bench::Error::Engine(error)) = cause.downcast_ref() {
         return Some(error);
@@ -36,7 +42,7 @@ fn engine<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a loranp
     cause.downcast_ref()
 }
 
-/// What a command calls a setting: a flag of its own, or one of `--set`.
+/// Returns the flag of a setting: one of the command's own, or one of `--set`.
 fn flag(command: &clap::Command, name: &str) -> Option<String> {
     let has = |long: &str| command.get_arguments().any(|argument| argument.get_long() == Some(long));
     let knows = |method: &loranpac::registry::Method| method.knows(name);

@@ -1,4 +1,4 @@
-//! `--json [FILE]`, the same in every command.
+//! The option `--json [FILE]`, the same in every command.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,23 +8,23 @@ use clap::{Arg, ArgMatches, Command, FromArgMatches, value_parser};
 use crate::file;
 use crate::say::{self, Unwritten};
 
-/// Where results go as JSON. With `EQUALS`, a file is written `--json=FILE`, for commands whose other arguments would be
-/// taken for the file.
+/// The destination of JSON results. With `EQUALS`, a file is written `--json=FILE`, for commands whose other arguments
+/// could be mistaken for the file.
 #[derive(Clone)]
 pub struct Json<const EQUALS: bool>(Option<PathBuf>);
 
 impl<const EQUALS: bool> Json<EQUALS> {
-    /// Whether results are wanted as JSON.
+    /// Returns whether results are wanted as JSON.
     pub fn is_wanted(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Whether they go to standard output, instead of text.
+    /// Returns whether they are written to standard output, instead of text.
     pub fn to_stdout(&self) -> bool {
         self.0.as_ref().is_some_and(|path| path.as_os_str() == "-")
     }
 
-    /// The file that they go to.
+    /// Returns the file that they are written to.
     pub fn file(&self) -> Option<&Path> {
         self.0.as_deref().filter(|_| !self.to_stdout())
     }
@@ -35,14 +35,14 @@ impl<const EQUALS: bool> Json<EQUALS> {
         self.file().map_or(Ok(()), write)
     }
 
-    /// Writes JSON to its place, and text to standard output if it is free.
+    /// Writes JSON to its destination, and text to standard output if it is free.
     pub fn print(&self, json: &str, text: &str) -> Result<(), Unwritten> {
         self.save(json)?;
         if self.to_stdout() { say::json(json) } else { say::lines(text) }
     }
 }
 
-/// The error of the system behind an error, or the error as text.
+/// Returns the system error behind an error, or the error as text.
 fn io_error(error: anyhow::Error) -> io::Error {
     let cause = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
     match cause.and_then(io::Error::raw_os_error) {

@@ -1,5 +1,5 @@
-//! The `loranpac` command line: one file per sub-command, no logic of its own. A library, so that the Python package
-//! has the same command.
+//! The `loranpac` command line: one file per sub-command, no logic of its own. It is a library, so that the Python
+//! package provides the same command.
 
 mod bench;
 mod command;
@@ -50,9 +50,9 @@ enum Command {
     /// Run a recipe: the paper's tables and figures on a folder of feature files
     Bench(bench::Args),
 
-    /// Make a new model
+    /// Create a model
     Init(model::init::Args),
-    /// Teach a model the samples of files
+    /// Learn the samples of files
     Learn(model::learn::Args),
     /// Predict the classes of samples
     Predict(model::predict::Args),
@@ -70,13 +70,13 @@ enum Command {
     Rename(model::edit::RenameArgs),
     /// Move samples from one class to another
     Relabel(model::edit::RelabelArgs),
-    /// Take samples back, as if they had never been learned
+    /// Remove samples, as if they had never been learned
     Unlearn(model::edit::UnlearnArgs),
     /// Write the classifier as ONNX, or as a small file for predict
     Export(model::export::Args),
     /// Read every byte of a model and list what is damaged
     Verify(model::keep::VerifyArgs),
-    /// Go back to an earlier version of a model
+    /// Roll a model back to an earlier version
     Rollback(model::keep::RollbackArgs),
 
     /// Print completions for a shell
@@ -128,7 +128,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     report(result, name.as_deref())
 }
 
-/// Prints help, or what is wrong with the usage; returns the exit code.
+/// Prints help or a usage error; returns the exit code.
 fn explain(usage: &clap::Error) -> u8 {
     if usage.use_stderr() {
         usage.render().to_string().trim_end().lines().for_each(|line| note!("{line}"));
@@ -146,7 +146,7 @@ fn report(result: anyhow::Result<()>, name: Option<&str>) -> u8 {
     let text = format!("error: {}", faults::words(&error, name.and_then(|name| cli.find_subcommand(name))));
     let is_recipe = |e: &loranpac_bench::Error| matches!(e, loranpac_bench::Error::Recipe { .. });
     if error.chain().any(|cause| cause.downcast_ref().is_some_and(is_recipe)) {
-        // The parser shows the place in lines of its own.
+        // The parser shows the location on lines of its own.
         text.trim_end().lines().for_each(|line| note!("{line}"));
     } else if code != 0 {
         note!("{text}");
@@ -154,7 +154,7 @@ fn report(result: anyhow::Result<()>, name: Option<&str>) -> u8 {
     code
 }
 
-/// The codes that `--help` lists. A closed pipe is no failure: 0.
+/// Returns one of the codes that `--help` lists. A closed pipe is not a failure: 0.
 fn exit_code(error: &anyhow::Error) -> u8 {
     use loranpac_store::Error;
     use model::keep::Unsound;
@@ -172,7 +172,7 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// Prints or writes the manual, which is made from the help.
+/// Prints or writes the manual, which is generated from the help.
 fn man(folder: Option<std::path::PathBuf>) -> anyhow::Result<()> {
     match folder {
         Some(folder) => {

@@ -15,15 +15,15 @@ fn main() -> ExitCode {
     ExitCode::from(loranpac_cli::main(std::env::args_os()))
 }
 
-/// The system's allocator, which ends the process with a message and exit code 1 where there is no memory. Without it the
-/// process would abort, with a signal that looks like a crash. A model is replaced in one step, so that any moment is a good
-/// one to stop. Large work is refused before it begins; this is for what no estimate has foreseen.
+/// The system's allocator, which ends the process with a message and exit code 1 if memory is exhausted. Otherwise the
+/// process would abort with a signal that looks like a crash. A model is replaced atomically, so that the process may
+/// end at any time. Large work is refused before it begins; this handles failures that no estimate foresaw.
 struct OrExit;
 
 #[global_allocator]
 static ALLOCATOR: OrExit = OrExit;
 
-// SAFETY: every call goes to the system's allocator as it is, and what that returns is handed on, unless it is null: then the
+// SAFETY: every call is forwarded to the system's allocator, and its result is returned unless it is null: then the
 // process ends, which no caller can observe.
 #[allow(unsafe_code)]
 unsafe impl GlobalAlloc for OrExit {
@@ -47,7 +47,7 @@ unsafe impl GlobalAlloc for OrExit {
 /// Returns allocated memory. Null ends the process, unless the caller handles a failed allocation.
 fn given(memory: *mut u8, size: usize) -> *mut u8 {
     if memory.is_null() && !loranpac::memory::may_fail() {
-        // On the stack: there is no memory for anything else.
+        // On the stack: no memory can be allocated.
         let mut text = [0u8; 96];
         let room = text.len();
         let mut rest = &mut text[..];

@@ -12,7 +12,7 @@ use crate::say::note;
 /// Ticks of the bar: fine enough for a smooth ETA.
 const TICKS: u64 = 10_000;
 
-/// Shows how far a run is; draws nothing if standard error is not a terminal, or if `quiet`.
+/// The progress of a run; draws nothing if standard error is not a terminal, or if `quiet`.
 pub struct Bar(ProgressBar);
 
 impl Bar {
@@ -43,7 +43,7 @@ impl Drop for Bar {
     }
 }
 
-/// Shows how many samples of a file are done.
+/// The number of processed samples of a file.
 pub struct Count(ProgressBar);
 
 impl Count {
@@ -73,8 +73,8 @@ impl Drop for Count {
     }
 }
 
-/// Shows how far a sweep is: runs done, what is running, and an ETA for all of it. Notes and finished runs are printed on
-/// standard error, a line each, whether it is a terminal or not.
+/// The progress of a sweep: finished runs, the current run, and an ETA for all of it. Notes and finished runs are
+/// printed on standard error, a line each, whether it is a terminal or not.
 pub struct SweepBar {
     bar: ProgressBar,
     runs: usize,

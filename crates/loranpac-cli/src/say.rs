@@ -1,5 +1,5 @@
-//! All output of the program. Text from files is escaped, a closed pipe is no failure, and output that cannot be written
-//! is an error instead of a panic.
+//! All output of the program. Text from files is escaped, a closed pipe is not a failure, and output that cannot be
+//! written is an error instead of a panic.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -19,20 +19,20 @@ macro_rules! note {
 
 pub(crate) use {note, say};
 
-/// The output cannot be written.
+/// The error of output that cannot be written.
 #[derive(Debug)]
 pub struct Unwritten {
     source: io::Error,
     /// The file, unless it is standard output.
     file: Option<PathBuf>,
-    /// Whether the command had done its work before.
+    /// Whether the command had already changed the model.
     changed: bool,
 }
 
 impl fmt::Display for Unwritten {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let before = if self.changed { "the model has been changed, but " } else { "" };
-        // Without the number that Rust appends to the system's message.
+        // Without the error number that Rust appends to the system's message.
         let reason = self.source.to_string();
         let reason = reason.split(" (os error").next().unwrap_or_default();
         match &self.file {
@@ -49,12 +49,12 @@ impl Unwritten {
         Unwritten { source, file: None, changed: false }
     }
 
-    /// A file cannot be written.
+    /// Creates the error of a file that cannot be written.
     pub fn file(path: &Path, source: io::Error) -> Unwritten {
         Unwritten { file: Some(path.to_owned()), ..Unwritten::new(source) }
     }
 
-    /// Whether the reader of standard output has closed it.
+    /// Returns whether the reader of standard output has closed it.
     pub fn is_closed(&self) -> bool {
         self.file.is_none() && self.source.kind() == io::ErrorKind::BrokenPipe
     }
@@ -70,15 +70,15 @@ pub fn lines(text: &str) -> Result<(), Unwritten> {
     bytes(escape_lines(text).as_bytes())
 }
 
-/// Writes JSON to standard output, as valid as it was and without raw control characters.
+/// Writes JSON to standard output: still valid, and without raw control characters.
 pub fn json(text: &str) -> Result<(), Unwritten> {
     bytes(escape_json(text).as_bytes())
 }
 
-/// Writes bytes of our own to standard output as they are.
+/// Writes bytes to standard output unchanged.
 pub fn bytes(bytes: &[u8]) -> Result<(), Unwritten> {
     let mut out = io::stdout().lock();
-    // What is left in the buffer at the end of the process would be lost without an error.
+    // Without a flush, errors of the remaining buffer would be lost at the end of the process.
     out.write_all(bytes).and_then(|()| out.flush()).map_err(Unwritten::new)
 }
 

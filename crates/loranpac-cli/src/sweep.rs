@@ -13,7 +13,7 @@ use loranpac_bench::sweep::{Event, Sweep};
 use crate::progress::SweepBar;
 use crate::say::note;
 
-/// The exit code of a program that Ctrl-C has ended.
+/// The exit code of a program that was interrupted by Ctrl-C.
 const INTERRUPTED: i32 = 130;
 
 /// Runs a sweep. Its notes are printed and added to `notes`; `place` is the folder of finished runs, if they are kept.
@@ -33,9 +33,9 @@ pub fn run(sweep: &Sweep<'_>, quiet: bool, notes: &mut Vec<String>, place: Optio
             drop(bar);
             match place.map(Path::display) {
                 Some(place) => {
-                    note!("interrupted; finished runs are in {place}, the same command goes on from there");
+                    note!("interrupted; finished runs are in {place}, rerun the command to resume");
                 }
-                None => note!("interrupted; with --report DIR finished runs are kept, and the next call goes on"),
+                None => note!("interrupted; with --report DIR finished runs are kept, and the next call resumes"),
             }
             std::process::exit(INTERRUPTED);
         }
@@ -43,7 +43,7 @@ pub fn run(sweep: &Sweep<'_>, quiet: bool, notes: &mut Vec<String>, place: Optio
     }
 }
 
-/// A flag that Ctrl-C sets; a second Ctrl-C ends the program at once.
+/// Returns a flag that Ctrl-C sets; a second Ctrl-C ends the program at once.
 fn on_interrupt() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = stop.clone();

@@ -1,9 +1,9 @@
-//! Plain text tables: the first column to the left, numbers to the right.
+//! Plain-text tables: the first column left-aligned, numbers right-aligned.
 
 use loranpac_bench::view::{Cell, Filled};
 use loranpac_data::text::escape;
 
-/// The widest column. Longer cells are printed in full, and the others are not padded to their length.
+/// The maximum column width. Longer cells are printed in full, and the others are not padded to their length.
 const WIDEST: usize = 200;
 
 /// Lays out a header and rows of numbers.
@@ -11,12 +11,12 @@ pub fn render(header: &[&str], rows: &[Vec<String>]) -> String {
     layout(header, rows, 1)
 }
 
-/// Lays out a header and rows of words.
+/// Lays out a header and rows of text.
 pub fn plain(header: &[&str], rows: &[Vec<String>]) -> String {
     layout(header, rows, header.len())
 }
 
-/// A table of a recipe; the paper's numbers and the difference stand in brackets.
+/// Lays out a table of a recipe; the paper's numbers and the difference are in brackets.
 pub fn filled(table: &Filled) -> String {
     let header: Vec<&str> = table.row_names.iter().chain(&table.columns).map(String::as_str).collect();
     let row = |(labels, cells): &(Vec<String>, Vec<Option<Cell>>)| {
@@ -26,7 +26,7 @@ pub fn filled(table: &Filled) -> String {
     layout(&header, &table.rows.iter().map(row).collect::<Vec<_>>(), table.row_names.len())
 }
 
-/// Lays out a header and rows: the first `words` columns stand to the left, the others to the right.
+/// Lays out a header and rows: the first `words` columns are left-aligned, the others right-aligned.
 pub fn layout(header: &[&str], rows: &[Vec<String>], words: usize) -> String {
     // Control characters would break the layout.
     let clean = |cell: &str| escape(cell).into_owned();
@@ -57,12 +57,12 @@ pub fn layout(header: &[&str], rows: &[Vec<String>], words: usize) -> String {
     text
 }
 
-/// A number or a dash.
+/// Formats a number, or a dash.
 pub fn number(value: Option<f64>, digits: usize) -> String {
     value.map_or("-".to_owned(), |v| format!("{v:.digits$}"))
 }
 
-/// Seconds at a sensible precision.
+/// Formats seconds at a sensible precision.
 pub fn seconds(value: f64) -> String {
     if value < 10.0 { format!("{value:.2} s") } else { format!("{value:.1} s") }
 }

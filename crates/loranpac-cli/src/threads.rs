@@ -2,10 +2,10 @@
 
 use anyhow::{Result, bail};
 
-/// More threads than this do not make anything faster, and each takes memory.
+/// The maximum number of threads: more do not make anything faster, and each takes memory.
 const MOST_THREADS: usize = 64;
 
-/// The number of threads that the user chose, or all cores.
+/// Returns the number of threads that the user chose, or all cores.
 pub fn threads(chosen: Option<usize>) -> Result<usize> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let most = MOST_THREADS.max(4 * cores);

@@ -1,8 +1,8 @@
-//! Values in words.
+//! Values as text.
 
 use loranpac::{Schedule, Truncation};
 
-/// `1 task`, `2 tasks`, `3 classes`.
+/// Formats a number with its noun: `1 task`, `2 tasks`, `3 classes`.
 pub fn count(number: usize, noun: &str) -> String {
     match number {
         1 => format!("1 {noun}"),
@@ -11,7 +11,7 @@ pub fn count(number: usize, noun: &str) -> String {
     }
 }
 
-/// What a rule cuts.
+/// Describes what a rule cuts.
 pub fn truncation(rule: Truncation) -> String {
     match rule {
         Truncation::Fraction(zeta) => format!("{}% of the directions cut", (zeta * 1e8).round() / 1e6),
@@ -20,7 +20,7 @@ pub fn truncation(rule: Truncation) -> String {
     }
 }
 
-/// A schedule by its name.
+/// Returns the name of a schedule.
 pub fn schedule(schedule: Schedule) -> &'static str {
     match schedule {
         Schedule::Late => "late",

@@ -88,7 +88,7 @@ fn a_pilot_configuration_is_followed_and_strange_keys_are_named() {
     let paths = [config.to_str().unwrap(), features.path().to_str().unwrap(), out.path().to_str().unwrap()];
     let output = loranpac(&["bench", paths[0], "--features", paths[1], "--out", paths[2]]);
     let notes = String::from_utf8(output.stderr.clone()).unwrap();
-    assert!(notes.contains("mean nothing here: prefix"), "{notes}");
+    assert!(notes.contains("have no effect here: prefix"), "{notes}");
     assert!(notes.contains("--width 300 --truncate 0.25 --inc 2 --order sorted"), "{notes}");
     assert!(stdout(&output).contains("as PILOT logs it"));
 }
@@ -175,7 +175,7 @@ fn a_killed_or_interrupted_sweep_goes_on_where_it_was() {
             let ended = child.wait_with_output().unwrap();
             if signal == "-INT" && after > 0 && !ended.status.success() {
                 let message = String::from_utf8(ended.stderr).unwrap();
-                assert!(message.contains("the same command goes on"), "{message}");
+                assert!(message.contains("rerun the command to resume"), "{message}");
                 assert_eq!(ended.status.code(), Some(130));
             }
             assert!(run(out.path()).status.success());

@@ -236,7 +236,7 @@ fn mistakes_are_named() {
     with(&["--set", "rigde=1", "--method", "loranpac,simplecil"], &["rigde", "simplecil: none"]);
     with(
         &["--truncate", "0.5", "--method", "min-norm,simplecil"],
-        &["--truncate means nothing to min-norm, simplecil"],
+        &["--truncate has no effect on min-norm, simplecil"],
     );
     with(&["--lift", "relu", "--projection", "p.npy"], &["no projection"]);
     with(&["--json", "no/such/folder/result.json"], &["cannot write no/such/folder/result.json"]);
@@ -251,7 +251,7 @@ fn mistakes_are_named() {
     with(&["--scenario", "domain"], &["domain_train"]);
     with(&["--memory", "lots"], &["lots"]);
     with(&["--threads", "0"], &["--threads 0"]);
-    with(&["--method", "loranpac-soft,ranpac", "--schedule", "paper"], &["means nothing to loranpac-soft, ranpac"]);
+    with(&["--method", "loranpac-soft,ranpac", "--schedule", "paper"], &["has no effect on loranpac-soft, ranpac"]);
     refused(&["run", "--data", "nowhere.npz"], &["cannot read nowhere.npz"]);
     refused(&["run"], &["--data"]);
     let p = folder.path().join("p.npy");

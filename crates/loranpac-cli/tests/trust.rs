@@ -238,7 +238,7 @@ fn samples_are_taken_back_once() {
         // Learned again, they can be taken back again.
         learn(&model, &second);
         let text = stdout(&loranpac(&["unlearn", &model, &second]));
-        assert!(text.contains("taken back"), "{text}");
+        assert!(text.contains("unlearned"), "{text}");
         assert_eq!(inspect(&model)["samples"], 15);
         fs::remove_dir_all(model).unwrap();
     }

@@ -25,7 +25,7 @@ pub fn store(error: loranpac_store::Error) -> PyErr {
     use loranpac_store::Error;
     match error {
         Error::Engine(error) => engine(error),
-        Error::Read { .. } | Error::Write { .. } | Error::Unsure { .. } => PyOSError::new_err(shown(error)),
+        Error::Read { .. } | Error::Write { .. } | Error::NotDurable { .. } => PyOSError::new_err(shown(error)),
         other => value(other),
     }
 }

@@ -7,7 +7,7 @@ use loranpac::registry::{self, MethodOptions};
 use loranpac::{Classifier, FeatureSpace, Learner, Schedule, StreamSizes, Truncation, Width, lift};
 use loranpac_data::system;
 use loranpac_store::onnx::{self, OnnxOptions};
-use loranpac_store::{AT_ONCE, Edited, Inference, LiftRecord, Precision, ROWS, Session, Settings};
+use loranpac_store::{EDIT_ROWS, Edited, Inference, LiftRecord, Precision, ROWS, Session, Settings};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
@@ -199,7 +199,7 @@ impl State {
     pub fn ensure_edit(&self, samples: usize, what: &str) -> PyResult<()> {
         let Width::Finite(width) = self.space.width() else { return Ok(()) };
         // The samples are lifted, and so is what is taken away from them.
-        self.ensure_answer(samples.min(AT_ONCE), 2 * width, what)
+        self.ensure_answer(samples.min(EDIT_ROWS), 2 * width, what)
     }
 
     /// Changes the model; None if the same was done before, else the number of samples that could not be checked.

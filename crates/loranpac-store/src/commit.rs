@@ -1,4 +1,5 @@
-//! From a model to files: new files first, then the manifest in one step, then files that no version needs are removed.
+//! Commits of a model: new files are written first, then the manifest is replaced atomically, then unreferenced files
+//! are removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,16 +15,16 @@ use crate::load::{self, Files};
 use crate::manifest::{BasisPart, ClassEntry, EvictedPart, GramStep, KeptPart, Manifest, Place, Places, WeightsEntry};
 use crate::segment::{self, Tensor};
 
-/// A part of the basis with fewer columns than this is small.
+/// Parts of the basis with fewer columns than this are small.
 const SMALL_PART: usize = 1024;
-/// So many small parts in a row become one.
+/// Number of consecutive small parts that are combined into one.
 const SMALL_PARTS: usize = 32;
-/// J and N are written anew when they are spread over more files than this.
+/// J and N are rewritten when they are spread over more files than this.
 const CLASS_FILES: usize = 64;
-/// S itself is written when the steps that lead to it are this many times as large.
+/// S itself is written when its increments are this many times as large.
 const STEPS_PER_GRAM: usize = 2;
 
-/// A commit in the making: files that no manifest names yet.
+/// An uncommitted version: files that no manifest refers to yet.
 struct Draft<'a> {
     disk: &'a dyn Disk,
     folder: &'a Path,
@@ -36,7 +37,7 @@ impl Draft<'_> {
         folder::segment_name(self.manifest.version, kind)
     }
 
-    /// Writes a file and lists it.
+    /// Writes a file and adds it to the list.
     fn write(&mut self, kind: &str, tensors: Vec<Tensor<'_>>) -> Result<String, Error> {
         let name = self.name(kind);
         let path = self.folder.join(&name);
@@ -47,7 +48,7 @@ impl Draft<'_> {
     }
 }
 
-/// Writes what changed in a model, and replaces the manifest. On an error the model on the disk is as it was.
+/// Writes the changes of a model, and replaces the manifest. On an error the model on disk is unchanged.
 pub fn write(
     disk: &dyn Disk,
     folder: &Path,
@@ -63,7 +64,7 @@ pub fn write(
     };
     let outcome = filled.and_then(|()| finish(&mut draft));
     if outcome.is_err() {
-        // No manifest names what was written so far.
+        // No manifest refers to the files written so far.
         draft.new.iter().for_each(|path| drop(remove_if_there(disk, path)));
     }
     outcome.map(|()| draft.manifest)
@@ -103,7 +104,7 @@ fn fill_explicit(draft: &mut Draft<'_>, model: &mut ExplicitModel, delta: &Delta
     Ok(())
 }
 
-/// The new samples of a model of infinite width, or all of them; the contribution of evicted ones; and A.
+/// Writes the new samples of a model of infinite width, or all of them; the contribution of evicted samples; and A.
 fn fill_kernel(draft: &mut Draft<'_>, model: &mut KernelModel, delta: &Delta) -> Result<(), Error> {
     let labels = model.classes().labels();
     let all = delta.basis;
@@ -131,10 +132,10 @@ fn fill_kernel(draft: &mut Draft<'_>, model: &mut KernelModel, delta: &Delta) ->
     Ok(())
 }
 
-/// The samples that are not in a file yet, or all of them.
+/// Writes the samples that are not in a file yet, or all of them.
 fn samples(draft: &mut Draft<'_>, model: &KernelModel, all: bool) -> Result<(), Error> {
     let (dim, half, state) = (model.space().dim(), model.config().half, model.state());
-    // Many small tasks leave many small parts: now and then they become one.
+    // Many small tasks produce many small parts, which are combined from time to time.
     let small = draft.manifest.kept.iter().rev().take_while(|part| part.samples < SMALL_PART).count();
     let parts = draft.manifest.kept.len();
     draft.manifest.kept.truncate(match small >= SMALL_PARTS {
@@ -160,7 +161,7 @@ fn samples(draft: &mut Draft<'_>, model: &KernelModel, all: bool) -> Result<(), 
     Ok(())
 }
 
-/// The contribution of evicted samples. Its matrices change only together with all samples.
+/// Writes the contribution of evicted samples. Its matrices change only together with all samples.
 fn evicted(draft: &mut Draft<'_>, model: &KernelModel, all: bool) -> Result<(), Error> {
     let Some(evicted) = &model.state().evicted else {
         draft.manifest.evicted = None;
@@ -177,7 +178,7 @@ fn evicted(draft: &mut Draft<'_>, model: &KernelModel, all: bool) -> Result<(), 
         Tensor::new("mass", 1, upper.len(), [upper.as_slice()]),
         Tensor::new("sums", rows.len(), n, rows.iter().map(Vec::as_slice)),
     ];
-    // The kind of file has this name since format 1.
+    // The kind of file has had this name since format 1.
     let file = draft.write("gone", tensors)?;
     draft.manifest.evicted = Some(EvictedPart {
         file,
@@ -191,7 +192,7 @@ fn evicted(draft: &mut Draft<'_>, model: &KernelModel, all: bool) -> Result<(), 
     Ok(())
 }
 
-/// The new columns of Q, or all of them.
+/// Writes the new columns of Q, or all of them.
 fn basis(draft: &mut Draft<'_>, stats: &Statistics<f32>, all: bool) -> Result<(), Error> {
     if all {
         draft.manifest.basis.clear();
@@ -201,7 +202,8 @@ fn basis(draft: &mut Draft<'_>, stats: &Statistics<f32>, all: bool) -> Result<()
     if rank == first {
         return Ok(());
     }
-    // Many small tasks leave many small parts, which cannot be mapped block by block: now and then they become one.
+    // Many small tasks produce many small parts, which cannot be mapped block by block: they are combined from time to
+    // time.
     let small = draft.manifest.basis.iter().rev().take_while(|part| part.columns < SMALL_PART).count();
     if small >= SMALL_PARTS {
         draft.manifest.basis.truncate(draft.manifest.basis.len() - small);
@@ -212,7 +214,7 @@ fn basis(draft: &mut Draft<'_>, stats: &Statistics<f32>, all: bool) -> Result<()
     Ok(())
 }
 
-/// The columns of J and the rows of N that have changed, or all of them.
+/// Writes the dirty columns of J and rows of N, or all of them.
 fn classes(draft: &mut Draft<'_>, model: &ExplicitModel, delta: &Delta) -> Result<(), Error> {
     let stats = model.statistics();
     let (width, rank) = (stats.basis().width(), stats.basis().rank());
@@ -221,7 +223,7 @@ fn classes(draft: &mut Draft<'_>, model: &ExplicitModel, delta: &Delta) -> Resul
     let spread: BTreeSet<&str> = spread.flat_map(|places| [&*places.sums.file, &*places.cross.file]).collect();
     let every = spread.len() > CLASS_FILES;
     let labels = model.classes().labels();
-    // A class that was renamed is new to the manifest, and is written again.
+    // A renamed class is new to the manifest, and is written again.
     let fresh = |class: &usize| every || !old.contains_key(&labels[*class]);
     let all = 0..labels.len();
     let sums: Vec<usize> = all.clone().filter(|class| delta.sums.contains(class) || fresh(class)).collect();
@@ -253,7 +255,7 @@ fn classes(draft: &mut Draft<'_>, model: &ExplicitModel, delta: &Delta) -> Resul
     Ok(())
 }
 
-/// What S has taken in, or S itself.
+/// Writes the increments of S, or S itself.
 fn gram(draft: &mut Draft<'_>, model: &mut ExplicitModel, delta: &Delta) -> Result<(), Error> {
     let rank = model.statistics().basis().rank();
     let numbers = rank * (rank + 1) / 2;
@@ -289,16 +291,16 @@ fn gram(draft: &mut Draft<'_>, model: &mut ExplicitModel, delta: &Delta) -> Resu
     Ok(())
 }
 
-/// Lists what is needed, keeps the old manifest if it is wanted, and replaces it.
+/// Lists the referenced files, keeps the old manifest if versions are kept, and replaces it.
 fn finish(draft: &mut Draft<'_>) -> Result<(), Error> {
     let needed: BTreeSet<String> = draft.manifest.needs().into_iter().map(str::to_owned).collect();
     draft.manifest.files.retain(|name, _| needed.contains(name));
     draft.manifest.software = env!("CARGO_PKG_VERSION").to_owned();
-    // What is about to become the model is read as every reader will read it.
+    // The new manifest is read back as every reader will read it.
     let bytes = draft.manifest.to_bytes()?;
     load::check(&Files::open(draft.folder, &draft.manifest)?, &draft.manifest)?;
     let current = draft.folder.join(MANIFEST);
-    // A manifest that cannot be read is being replaced by an earlier one, and is nothing to keep.
+    // An unreadable manifest is being replaced by an earlier one, and is not kept.
     if draft.manifest.keep > 0 && Manifest::read(&current).is_ok() {
         let old = std::fs::read(&current).map_err(Error::read(&current))?;
         let path = folder::kept_manifest(draft.folder, draft.manifest.version - 1);
@@ -306,22 +308,22 @@ fn finish(draft: &mut Draft<'_>) -> Result<(), Error> {
         segment::write_bytes(draft.disk, &path, [old.as_slice()])?;
     }
     let outcome = replace(draft.disk, draft.folder, &bytes);
-    if matches!(outcome, Ok(()) | Err(Error::Unsure { .. })) {
-        // From here on the new version is the model: its files must stay.
+    if matches!(outcome, Ok(()) | Err(Error::NotDurable { .. })) {
+        // From here on the new version is current: its files must not be removed.
         draft.new.clear();
     }
     outcome?;
-    // What cannot be removed now is removed by the next writer.
+    // Files that cannot be removed now are removed by the next writer.
     let _ = collect(draft.disk, draft.folder, &draft.manifest);
     Ok(())
 }
 
-/// Writes the first manifest of a model that has learned nothing.
+/// Writes the first manifest of an empty model.
 pub fn begin(disk: &dyn Disk, folder: &Path, manifest: &Manifest) -> Result<(), Error> {
     replace(disk, folder, &manifest.to_bytes()?)
 }
 
-/// Replaces the manifest in one step. The files that it names are safe by then.
+/// Replaces the manifest atomically. The files that it refers to are already synced.
 fn replace(disk: &dyn Disk, folder: &Path, bytes: &[u8]) -> Result<(), Error> {
     let (next, current) = (folder::next_manifest(folder), folder.join(MANIFEST));
     let failed = |source| Error::Write { path: current.clone(), source };
@@ -332,24 +334,24 @@ fn replace(disk: &dyn Disk, folder: &Path, bytes: &[u8]) -> Result<(), Error> {
         let _ = disk.remove(&next);
         return Err(error);
     }
-    // The model has changed, whatever the system says about how lasting that is.
-    disk.sync_folder(folder).map_err(|source| Error::Unsure { path: folder.to_owned(), source })
+    // The model has changed, whether or not the change is durable.
+    disk.sync_folder(folder).map_err(|source| Error::NotDurable { path: folder.to_owned(), source })
 }
 
-/// Removes versions beyond those that are kept, and files that no version needs.
+/// Removes versions beyond the number to keep, and files that no version refers to.
 pub fn collect(disk: &dyn Disk, folder: &Path, manifest: &Manifest) -> Result<(), Error> {
     let mut needed: BTreeSet<String> = manifest.files.keys().cloned().collect();
     let mut kept = 0;
     for (version, path) in folder::history(folder)? {
         if kept == manifest.keep || version >= manifest.version {
-            // Files go after the manifest that needs them.
+            // Files are removed after the manifest that refers to them.
             remove_if_there(disk, &path).map_err(Error::write(&path))?;
             continue;
         }
         kept += 1;
-        // If it cannot be read, what it needs is not known, and nothing is removed; verify tells what is wrong with it.
+        // If a manifest cannot be read, its files are unknown, and nothing is removed; verify reports the problem.
         needed.extend(Manifest::read_kept(&path, version)?.files.into_keys());
     }
-    // A commit that was interrupted has left files of the version after this one.
+    // An interrupted commit may have left files of the next version.
     folder::sweep(disk, folder, manifest.version + 1, |name| needed.contains(name))
 }

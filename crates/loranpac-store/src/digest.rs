@@ -1,11 +1,11 @@
-//! What was learned, in one number: the same samples in another file have the same digest.
+//! Digests of learned samples: the same samples in another file have the same digest.
 
 use loranpac::{Features, Label};
 use sha2::{Digest, Sha256};
 
 use crate::lift::hex;
 
-/// SHA-256 of features and labels, in the order in which they come.
+/// An incremental SHA-256 of features and labels, in order.
 #[derive(Clone, Default)]
 pub struct TaskDigest {
     hash: Sha256,
@@ -13,19 +13,19 @@ pub struct TaskDigest {
     samples: usize,
 }
 
-/// What identifies samples.
+/// Identification of samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fingerprint {
     /// Digest of features and labels, in hexadecimal digits.
     pub digest: String,
     /// Digest of the features alone.
     pub features: String,
-    /// How many samples there are.
+    /// Number of samples.
     pub samples: usize,
 }
 
 impl TaskDigest {
-    /// Takes samples in.
+    /// Adds samples.
     pub fn add(&mut self, x: Features<'_>, labels: &[Label]) {
         for (row, label) in labels.iter().enumerate() {
             let bytes = bytemuck::cast_slice(x.row(row));
@@ -36,12 +36,12 @@ impl TaskDigest {
         self.samples += labels.len();
     }
 
-    /// Samples so far.
+    /// Returns the number of samples so far.
     pub fn samples(&self) -> usize {
         self.samples
     }
 
-    /// The digests.
+    /// Returns the digests.
     pub fn finish(self) -> Fingerprint {
         let [digest, features] = [self.hash, self.features].map(|hash| hex(&hash.finalize()));
         Fingerprint { digest, features, samples: self.samples }
@@ -49,7 +49,7 @@ impl TaskDigest {
 }
 
 impl Fingerprint {
-    /// Of samples that are all at hand.
+    /// Computes the fingerprint of samples in memory.
     pub fn of(x: Features<'_>, labels: &[Label]) -> Self {
         let mut digest = TaskDigest::default();
         digest.add(x, labels);
@@ -57,14 +57,14 @@ impl Fingerprint {
     }
 }
 
-/// Digest of a few labels.
+/// Returns the digest of a few labels.
 pub(crate) fn of_labels(labels: &[&Label]) -> String {
     let mut hash = Sha256::new();
     labels.iter().for_each(|label| add_label(&mut hash, label));
     hex(&hash.finalize())
 }
 
-/// A text cannot be taken for a number, nor the end of one label for the start of another.
+/// Adds a label, with its type and length: texts differ from numbers, and adjacent labels do not run together.
 fn add_label(hash: &mut Sha256, label: &Label) {
     let (kind, text) = match label {
         Label::Integer(number) => (b'i', number.to_string()),

@@ -1,5 +1,5 @@
-//! Changes of a model besides learning. Each is recorded with a digest of what it was given, in the commit that makes it last:
-//! doing it again changes nothing, so that a command that was killed can simply be repeated.
+//! Edits of a model. Each edit is recorded with a digest of its input in the same commit. Edits are idempotent: an
+//! interrupted command can be repeated.
 
 use std::collections::HashMap;
 
@@ -10,21 +10,21 @@ use crate::error::Error;
 use crate::manifest::{Calibration, EditEntry, Manifest, TaskEntry};
 use crate::session::Session;
 
-/// The most samples that are taken back or relabelled at a time.
-pub const AT_ONCE: usize = 2048;
+/// The maximum number of samples that are unlearned or relabelled at a time.
+pub const EDIT_ROWS: usize = 2048;
 
-/// What an edit has done.
+/// The result of an edit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Edited {
-    /// The model has changed. `unchecked` samples could not be compared with what was learned.
+    /// The model has changed.
     Done {
-        /// Samples that could not be checked.
+        /// Samples that could not be verified to have been learned under their labels.
         unchecked: usize,
     },
-    /// The same was done before; nothing has changed.
+    /// The same edit was applied before; nothing has changed.
     Already {
-        /// The version that it made.
+        /// The version that applied it.
         version: u64,
     },
 }
@@ -47,7 +47,7 @@ impl Session {
         Ok(Edited::DONE)
     }
 
-    /// Gives a class another label.
+    /// Renames a class.
     pub fn rename(&mut self, from: &Label, to: &Label) -> Result<Edited, Error> {
         let subject = format!("class {}", of_labels(&[from]));
         let digest = of_labels(&[from, to]);
@@ -62,8 +62,8 @@ impl Session {
         Ok(Edited::DONE)
     }
 
-    /// Moves samples that were learned under `from` to other labels. `again` applies it even if it was applied before: for
-    /// samples that were learned several times.
+    /// Moves samples that were learned under `from` to other labels. With `again`, an edit that was applied before is
+    /// applied once more: for samples that were learned several times.
     pub fn relabel(&mut self, x: Features<'_>, from: &[Label], to: &[Label], again: bool) -> Result<Edited, Error> {
         let (old, new) = (Fingerprint::of(x, from), Fingerprint::of(x, to));
         let digest = format!("{} {}", old.digest, new.digest);
@@ -72,7 +72,7 @@ impl Session {
         }
         self.check_counts(from)?;
         let task = self.manifest.recorded_task(&old.digest);
-        let parts = || x.chunks(AT_ONCE).zip(from.chunks(AT_ONCE)).zip(to.chunks(AT_ONCE));
+        let parts = || x.chunks(EDIT_ROWS).zip(from.chunks(EDIT_ROWS)).zip(to.chunks(EDIT_ROWS));
         let mut unchecked = 0;
         for (done, ((x, from), to)) in parts().enumerate() {
             match self.model_mut()?.relabel(x, from, to) {
@@ -89,7 +89,7 @@ impl Session {
         }
         if let Some(place) = task {
             self.model_mut()?.vouch(std::mem::take(&mut unchecked));
-            // The task is what it would be had it been learned like that.
+            // The digest becomes that of a task learned with these labels.
             let version = self.manifest.version + 1;
             let task = &mut self.manifest.tasks[place];
             *task = TaskEntry { digest: new.digest, version, ..task.clone() };
@@ -98,8 +98,8 @@ impl Session {
         Ok(Edited::Done { unchecked })
     }
 
-    /// Takes samples back, as if they had never been learned. `again` applies it even if it was applied before: for samples
-    /// that were learned several times.
+    /// Removes samples, as if they had never been learned. With `again`, an edit that was applied before is applied
+    /// once more: for samples that were learned several times.
     pub fn unlearn(&mut self, x: Features<'_>, labels: &[Label], again: bool) -> Result<Edited, Error> {
         let Fingerprint { digest, features, .. } = Fingerprint::of(x, labels);
         if let Some(version) = self.earlier("unlearn", &features, &digest, again)? {
@@ -110,7 +110,7 @@ impl Session {
             return Err(loranpac::Error::NothingLeft { samples: labels.len() }.into());
         }
         let task = self.manifest.recorded_task(&digest);
-        let parts = || x.chunks(AT_ONCE).zip(labels.chunks(AT_ONCE));
+        let parts = || x.chunks(EDIT_ROWS).zip(labels.chunks(EDIT_ROWS));
         let mut unchecked = 0;
         for (done, (part, part_labels)) in parts().enumerate() {
             match self.model_mut()?.unlearn(part, part_labels) {
@@ -137,32 +137,32 @@ impl Session {
         Ok(Edited::Done { unchecked })
     }
 
-    /// Sets the temperature that was fitted on the samples with this fingerprint. The model itself need not be read.
+    /// Sets the temperature that was fitted on the samples with this fingerprint. The model itself is not read.
     pub fn calibrate(&mut self, temperature: f64, held_out: &Fingerprint) {
         let classes = self.model.as_ref().map_or(self.manifest.classes.len(), |model| model.classes().len());
         self.manifest.calibrate(temperature, held_out, classes);
     }
 
-    /// Takes note of what an edit changed; returns the samples that could not be checked.
+    /// Adds the changes of an edit; returns the number of samples that could not be checked.
     fn applied(&mut self, edited: loranpac::Edited) -> usize {
         self.delta.append(edited.delta);
         edited.unchecked
     }
 
-    /// The version at which the same was applied to the same samples. If something was learned since, they may be in the model
-    /// again, and only the user can tell.
+    /// Returns the version at which the same edit was applied to the same samples. Fails if something was learned
+    /// since: the samples may be in the model again, and only the user can decide.
     fn earlier(&self, command: &str, features: &str, digest: &str, again: bool) -> Result<Option<u64>, Error> {
         match self.manifest.edited(command, features, digest).filter(|_| !again) {
             Some(edit) if !edit.current => Err(Error::Refused(format!(
                 "the same {command} was applied before (version {}), and samples have been learned since. If these are among \
-                 them, apply it once more with --again (in Python, again=True)",
+                 them, apply it once more with `again`",
                 edit.version
             ))),
             found => Ok(found.map(|edit| edit.version)),
         }
     }
 
-    /// Refuses more samples of a class than the model has, before any of them is touched.
+    /// Refuses more samples of a class than the model has, before anything changes.
     fn check_counts(&mut self, labels: &[Label]) -> Result<(), Error> {
         let mut left: HashMap<&Label, usize> = HashMap::new();
         let model = self.model()?;
@@ -180,44 +180,44 @@ impl Session {
 }
 
 impl Manifest {
-    /// The latest edit of this subject, if it was exactly this one.
+    /// Returns the latest edit of this subject, if its digest is the same.
     pub(crate) fn edited(&self, command: &str, subject: &str, digest: &str) -> Option<&EditEntry> {
         let same = |edit: &&EditEntry| edit.command == command && edit.subject == subject && edit.digest == digest;
         self.edits.iter().find(same)
     }
 
-    /// Sets the temperature that was fitted on the samples with this fingerprint, for so many classes.
+    /// Sets the temperature that was fitted on the samples with this fingerprint, for this number of classes.
     pub(crate) fn calibrate(&mut self, temperature: f64, held_out: &Fingerprint, classes: usize) {
         let (samples, version) = (held_out.samples, self.version);
         self.calibration = Some(Calibration { temperature, samples, classes, version });
         self.list(CALIBRATE, "temperature".to_owned(), held_out.digest.clone());
     }
 
-    /// The version that fitted the temperature on these very samples, if the model has not changed since.
+    /// Returns the version that fitted the temperature on the same samples, if the model has not changed since.
     pub fn calibrated_on(&self, held_out: &Fingerprint) -> Option<u64> {
         let edit = self.edited(CALIBRATE, "temperature", &held_out.digest)?;
         (edit.current && self.calibration.is_some()).then_some(edit.version)
     }
 
-    /// Records a change of samples or classes. Unless it was the task at this place as a whole, any task may have been changed
-    /// in part.
+    /// Records a change of samples or classes. Unless it concerns exactly the task at this index, every task may have
+    /// changed in part.
     pub(crate) fn record(&mut self, command: &str, subject: String, digest: String, task: Option<usize>) {
         if task.is_none() {
             self.tasks.iter_mut().for_each(|task| task.doubtful = true);
         }
-        // The temperature was fitted for another model.
+        // The temperature was fitted for the previous model.
         self.edits.iter_mut().filter(|edit| edit.command == CALIBRATE).for_each(|edit| edit.current = false);
         self.list(command, subject, digest);
     }
 
-    /// Lists an edit, in the place of an earlier one of the same subject.
+    /// Lists an edit, replacing an earlier one of the same subject.
     pub(crate) fn list(&mut self, command: &str, subject: String, digest: String) {
         self.edits.retain(|edit| edit.subject != subject);
         let version = self.version + 1;
         self.edits.push(EditEntry { command: command.to_owned(), subject, digest, current: true, version });
     }
 
-    /// Lists a task that was learned. Edits of the same samples are superseded, and other edits may concern them.
+    /// Lists a learned task. Edits of the same samples are superseded, and other edits may concern them.
     pub fn note(&mut self, name: &str, learned: &Fingerprint) {
         let (digest, samples, version) = (learned.digest.clone(), learned.samples, self.version + 1);
         self.edits.retain(|edit| edit.subject != learned.features);
@@ -225,19 +225,19 @@ impl Manifest {
         self.tasks.push(TaskEntry { name: name.to_owned(), digest, samples, version, doubtful: false });
     }
 
-    /// The place of a task with this digest whose samples are in the model as they were learned.
+    /// Returns the index of a task with this digest whose samples are unchanged in the model.
     fn recorded_task(&self, digest: &str) -> Option<usize> {
         self.tasks.iter().rposition(|task| task.digest == digest && !task.doubtful)
     }
 }
 
-/// How a fitted temperature is recorded.
+/// The name under which a fitted temperature is recorded.
 const CALIBRATE: &str = "calibrate";
 
-/// An error of the engine with the row in all samples instead of that in a part.
+/// Converts the row of an engine error from its part to all samples.
 fn located(error: loranpac::Error, part: usize) -> loranpac::Error {
     match error {
-        loranpac::Error::NeverLearned { row } => loranpac::Error::NeverLearned { row: part * AT_ONCE + row },
+        loranpac::Error::NeverLearned { row } => loranpac::Error::NeverLearned { row: part * EDIT_ROWS + row },
         other => other,
     }
 }

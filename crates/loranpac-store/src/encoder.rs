@@ -1,45 +1,45 @@
-//! Where features come from: a name that the user gives, and what the features look like.
+//! The source of features: a name that the user gives, and statistics of the features.
 
 use loranpac::Features;
 use serde::{Deserialize, Serialize};
 
-/// Fewer samples than this say too little about their encoder, and so do fewer classes: on real features, single classes
-/// are no more alike than encoders are, but a class and ten others are.
-const ENOUGH: (usize, usize) = (20, 10);
-/// Features of the same encoder have about the same length; one of another scale is another encoder.
-const SCALE: f64 = 3.0;
-/// Features of the same encoder are alike in size, feature by feature. Correlations below this many standard errors of two
-/// unrelated profiles (`d^-1/2` each) are not: 0.10 for d = 384, where 60 unseen intents, 30 samples each, gave 0.14 to 0.5.
-const ALIKE: f64 = 2.0;
+/// The minimum numbers of samples and classes for a comparison. On real features, two single classes differ as much as
+/// two encoders do; a class and ten others do not.
+const MIN_SAMPLES_AND_CLASSES: (usize, usize) = (20, 10);
+/// The maximum ratio of the lengths of features from the same encoder.
+const MAX_RATIO: f64 = 3.0;
+/// The minimum correlation of feature profiles from the same encoder, in standard errors of two unrelated profiles
+/// (`d^-1/2` each): 0.10 for d = 384, where 60 unseen intents, 30 samples each, gave 0.14 to 0.5.
+const MIN_CORRELATION: f64 = 2.0;
 
-/// A fingerprint of an encoder.
+/// The fingerprint of an encoder.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Encoder {
-    /// What the user calls it.
+    /// Its name, if the user gave one.
     pub name: Option<String>,
-    /// Samples that the statistics are of.
+    /// Number of samples behind the statistics.
     pub samples: usize,
     /// Mean of each feature.
     pub mean: Vec<f64>,
-    /// Sum of squared departures of each feature from its mean.
+    /// Sum of squared deviations of each feature from its mean.
     pub squares: Vec<f64>,
 }
 
 impl Encoder {
-    /// An encoder of which nothing but its name is known.
+    /// Creates an encoder with a name and no statistics.
     pub fn named(name: Option<String>) -> Self {
         Encoder { name, ..Encoder::default() }
     }
 
-    /// What some features look like.
+    /// Computes the statistics of some features.
     pub fn of(x: Features<'_>) -> Self {
         let mut encoder = Encoder::default();
         encoder.add(x);
         encoder
     }
 
-    /// Takes samples in (Chan's formula for two groups).
+    /// Adds samples (Chan's formula for two groups).
     pub fn add(&mut self, x: Features<'_>) {
         if x.is_empty() {
             return;
@@ -51,7 +51,7 @@ impl Encoder {
         self.join(&Encoder { name: None, samples: x.len(), mean, squares });
     }
 
-    /// Takes in what another fingerprint has seen.
+    /// Adds the statistics of another fingerprint.
     pub fn join(&mut self, other: &Encoder) {
         let dim = other.mean.len();
         if self.samples == 0 {
@@ -67,58 +67,61 @@ impl Encoder {
         self.samples += other.samples;
     }
 
-    /// Takes samples out that had been taken in.
+    /// Removes samples that were added before.
     pub fn remove(&mut self, x: Features<'_>) {
-        let gone = Encoder::of(x);
-        let (all, count) = (self.samples as f64, gone.samples as f64);
-        if gone.samples >= self.samples || gone.mean.len() != self.mean.len() {
+        let removed = Encoder::of(x);
+        let (all, count) = (self.samples as f64, removed.samples as f64);
+        if removed.samples >= self.samples || removed.mean.len() != self.mean.len() {
             *self = Encoder::named(self.name.take());
             return;
         }
         let left = all - count;
         for j in 0..self.mean.len() {
-            let mean = (self.mean[j] * all - gone.mean[j] * count) / left;
-            let shift = gone.mean[j] - mean;
-            self.squares[j] = (self.squares[j] - gone.squares[j] - shift * shift * left * count / all).max(0.0);
+            let mean = (self.mean[j] * all - removed.mean[j] * count) / left;
+            let shift = removed.mean[j] - mean;
+            self.squares[j] = (self.squares[j] - removed.squares[j] - shift * shift * left * count / all).max(0.0);
             self.mean[j] = mean;
         }
-        self.samples -= gone.samples;
+        self.samples -= removed.samples;
     }
 
-    /// Why features look like another encoder's than those of the `classes` classes that this one has seen, if they do.
+    /// Returns why features differ from those of this encoder, which cover `classes` classes; None if they agree.
     pub fn unlike(&self, other: &Encoder, classes: usize) -> Option<String> {
         if let (Some(ours), Some(theirs)) = (&self.name, &other.name)
             && ours != theirs
         {
-            return Some(format!("they are said to come from {theirs}, but the model was taught with {ours}"));
+            return Some(format!("their encoder is named {theirs}, but the model was trained with {ours}"));
         }
         let dim = self.mean.len();
-        if self.samples.min(other.samples) < ENOUGH.0 || classes < ENOUGH.1 || dim != other.mean.len() {
+        if self.samples.min(other.samples) < MIN_SAMPLES_AND_CLASSES.0
+            || classes < MIN_SAMPLES_AND_CLASSES.1
+            || dim != other.mean.len()
+        {
             return None;
         }
         let ratio = other.length() / self.length();
-        if !(SCALE.recip()..=SCALE).contains(&ratio) {
-            return Some(format!("they are {ratio:.2} times as long as those that the model was taught with"));
+        if !(MAX_RATIO.recip()..=MAX_RATIO).contains(&ratio) {
+            return Some(format!("they are {ratio:.2} times as long as the samples of the model"));
         }
-        let alike = correlation(&self.profile(), &other.profile());
-        (alike < ALIKE / (dim as f64).sqrt())
-            .then(|| format!("their sizes, feature by feature, have nothing in common (correlation {alike:.2})"))
+        let correlation = correlation(&self.profile(), &other.profile());
+        (correlation < MIN_CORRELATION / (dim as f64).sqrt())
+            .then(|| format!("their feature profiles do not match (correlation {correlation:.2})"))
     }
 
-    /// Root mean square length of a sample.
+    /// Returns the root mean square length of a sample.
     fn length(&self) -> f64 {
         let mean: f64 = self.mean.iter().map(|m| m * m).sum();
         (mean + self.squares.iter().sum::<f64>() / self.samples as f64).sqrt()
     }
 
-    /// Root mean square of each feature.
+    /// Returns the root mean square of each feature.
     fn profile(&self) -> Vec<f64> {
         let count = self.samples as f64;
         self.mean.iter().zip(&self.squares).map(|(mean, squares)| (mean * mean + squares / count).sqrt()).collect()
     }
 }
 
-/// Correlation of two lists; 1 if one of them does not vary.
+/// Returns the correlation of two lists; 1 if one of them is constant.
 fn correlation(a: &[f64], b: &[f64]) -> f64 {
     let centred = |v: &[f64]| {
         let mean = v.iter().sum::<f64>() / v.len() as f64;

@@ -1,13 +1,13 @@
-//! What can go wrong with a model on disk.
+//! Errors of models on disk.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a model, or a file made from one, was refused.
+/// An error of a model, or of a file derived from one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The engine refused.
+    /// An error of the engine.
     #[error(transparent)]
     Engine(#[from] loranpac::Error),
     /// A file cannot be opened or read.
@@ -15,7 +15,7 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// A file cannot be written.
@@ -23,58 +23,58 @@ pub enum Error {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The model was replaced, but the system does not say that this is safe from a power cut.
+    /// The model was replaced, but the change may not survive a power cut.
     #[error("{path} has changed, but it may not survive a power cut: {source}", path = path.display())]
-    Unsure {
+    NotDurable {
         /// The model.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A file is not what it should be.
+    /// The contents of a file are invalid.
     #[error("{path} is damaged: {reason}", path = path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What was found.
+        /// The defect.
         reason: String,
     },
-    /// A file that the model needs is not there.
+    /// A file of the model is missing.
     #[error("{path} is missing, but the model needs it", path = path.display())]
     Missing {
         /// The file.
         path: PathBuf,
     },
-    /// There is something where a new model or file should be.
+    /// The path of a new model or file is taken.
     #[error("{path} exists already; choose another name, or remove it", path = path.display())]
     Exists {
-        /// The place.
+        /// The path.
         path: PathBuf,
     },
-    /// A file is whole, as far as one can tell, but of another kind.
+    /// A file seems intact, but is of another kind.
     #[error("{path} is not a {expected} file: {found}", path = path.display())]
     Format {
         /// The file.
         path: PathBuf,
         /// The kind that was expected.
         expected: &'static str,
-        /// What it has instead.
+        /// The kind that was found.
         found: String,
     },
-    /// A file is of a version that this program does not know.
-    #[error("{path} is of version {found}, but this program reads version {known}; a newer one may read it", path = path.display())]
+    /// The version of a file is not supported.
+    #[error("{path} is of version {found}, but this program reads version {known}; a newer program may read it", path = path.display())]
     Version {
         /// The file.
         path: PathBuf,
         /// Its version.
         found: String,
-        /// The version that can be read.
+        /// The supported version.
         known: u32,
     },
-    /// The numbers in a file are not the ones that were written.
+    /// The digest of a file does not match its contents.
     #[error("{path} is damaged: the sha256 digest of its weights is {found}, but should be {expected}", path = path.display())]
     Digest {
         /// The file.
@@ -84,7 +84,7 @@ pub enum Error {
         /// The digest of the bytes.
         found: String,
     },
-    /// Half precision cannot hold a weight.
+    /// A weight is beyond the range of half precision.
     #[error("class {class} has the weight {value}, beyond half precision's largest number 65504; use single precision")]
     HalfRange {
         /// The label of the class.
@@ -92,28 +92,28 @@ pub enum Error {
         /// The weight.
         value: f32,
     },
-    /// What was asked for makes no sense for this model.
+    /// The request is not valid for this model.
     #[error("{0}")]
     Refused(String),
 }
 
 impl Error {
-    /// Whether it says that a file is not what was written: neither that it could not be read, nor that it is newer.
+    /// Returns whether the contents of a file are damaged. Unreadable and newer files are not.
     pub fn is_damage(&self) -> bool {
         matches!(self, Error::Damaged { .. } | Error::Missing { .. } | Error::Digest { .. })
     }
 
-    /// A file that cannot be read.
+    /// Creates the error of a file that cannot be read.
     pub(crate) fn read(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
         |source| Error::Read { path: path.to_owned(), source }
     }
 
-    /// A file that cannot be written.
+    /// Creates the error of a file that cannot be written.
     pub(crate) fn write(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
         |source| Error::Write { path: path.to_owned(), source }
     }
 
-    /// A file that is not what it should be.
+    /// Creates the error of a damaged file.
     pub(crate) fn damaged(path: &Path, reason: impl ToString) -> Error {
         Error::Damaged { path: path.to_owned(), reason: reason.to_string() }
     }

@@ -1,7 +1,8 @@
-//! The folder of a model: the names in it, who may write to it, and how a new one comes about.
+//! The folder of a model: file names, the writer's lock, and the creation of new models.
 //!
-//! A new model is built in a hidden folder beside its place and renamed when it is whole. The hidden folder's name depends on
-//! the place alone: what a killed process has left is found and cleared by the next one that builds there.
+//! A new model is built in a hidden folder next to its destination and renamed when it is complete. The hidden name
+//! depends only on the destination, so that the next process that builds there finds and clears the files of a killed
+//! one.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -18,33 +19,33 @@ pub const MANIFEST: &str = "MANIFEST";
 const NEXT: &str = "MANIFEST.new";
 /// The file that a writer locks.
 const LOCK: &str = "LOCK";
-/// What segments hold, as their names tell.
+/// The kinds of segments, which are part of their names.
 const KINDS: [&str; 7] = ["basis", "classes", "factors", "gram", "gone", "samples", "weights"];
 
-/// The name of a segment that a version writes.
+/// Returns the name of a segment that a version writes.
 pub(crate) fn segment_name(version: u64, kind: &str) -> String {
     debug_assert!(KINDS.contains(&kind));
     format!("{version:08}-{kind}.safetensors")
 }
 
-/// The version that wrote a segment; None if no commit gives files such a name.
+/// Returns the version that wrote a segment; None if the name is not that of a segment.
 fn segment_version(name: &str) -> Option<u64> {
     let (version, kind) = name.strip_suffix(".safetensors")?.split_once('-')?;
     let number: u64 = version.parse().ok()?;
     (KINDS.contains(&kind) && version == format!("{number:08}")).then_some(number)
 }
 
-/// Where the next manifest is written.
+/// Returns the path at which the next manifest is written.
 pub(crate) fn next_manifest(folder: &Path) -> PathBuf {
     folder.join(NEXT)
 }
 
-/// Where the manifest of an earlier version is kept.
+/// Returns the path of the manifest of an earlier version.
 pub(crate) fn kept_manifest(folder: &Path, version: u64) -> PathBuf {
     folder.join(format!("{MANIFEST}.{version:08}"))
 }
 
-/// Makes this process the one that may write.
+/// Acquires the writer's lock.
 pub(crate) fn lock(folder: &Path) -> Result<File, Error> {
     let path = folder.join(LOCK);
     let file = open_lock(&path)?;
@@ -57,7 +58,7 @@ pub(crate) fn lock(folder: &Path) -> Result<File, Error> {
     }
 }
 
-/// Kept manifests with their versions, the latest first.
+/// Returns the kept manifests with their versions, the latest first.
 pub(crate) fn history(folder: &Path) -> Result<Vec<(u64, PathBuf)>, Error> {
     let version = |name: &str| {
         let digits = name.strip_prefix(MANIFEST)?.strip_prefix('.')?;
@@ -70,8 +71,8 @@ pub(crate) fn history(folder: &Path) -> Result<Vec<(u64, PathBuf)>, Error> {
     Ok(found)
 }
 
-/// Removes what no version needs any more: segments up to the given version that are not in `needed`, and a manifest that
-/// never became the current one. A file with a name that no commit gives is not touched.
+/// Removes files that no version refers to: segments up to the given version that are not in `needed`, and a manifest
+/// that never became current. Files with other names are not touched.
 pub(crate) fn sweep(disk: &dyn Disk, folder: &Path, version: u64, needed: impl Fn(&str) -> bool) -> Result<(), Error> {
     for name in names(folder)? {
         let ours = segment_version(&name).is_some_and(|number| number <= version);
@@ -83,7 +84,7 @@ pub(crate) fn sweep(disk: &dyn Disk, folder: &Path, version: u64, needed: impl F
     Ok(())
 }
 
-/// The names in a folder that are text; ours are.
+/// Returns the names in a folder that are valid text, as all names of the store are.
 fn names(folder: &Path) -> Result<Vec<String>, Error> {
     let failed = Error::read(folder);
     let entries = fs::read_dir(folder).map_err(&failed)?;
@@ -91,7 +92,7 @@ fn names(folder: &Path) -> Result<Vec<String>, Error> {
     Ok(names.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
 }
 
-/// Whether nothing is there, or an empty folder, which a new model may replace.
+/// Returns whether the path is free or an empty folder, which a new model may replace.
 pub(crate) fn is_free(place: &Path) -> bool {
     match fs::symlink_metadata(place) {
         Ok(found) => found.is_dir() && fs::read_dir(place).is_ok_and(|mut entries| entries.next().is_none()),
@@ -99,7 +100,7 @@ pub(crate) fn is_free(place: &Path) -> bool {
     }
 }
 
-/// A new model in the making, in a hidden folder beside its place.
+/// An unpublished new model, in a hidden folder next to its destination.
 pub(crate) struct Building<'a> {
     disk: &'a dyn Disk,
     place: &'a Path,
@@ -108,7 +109,7 @@ pub(crate) struct Building<'a> {
 }
 
 impl<'a> Building<'a> {
-    /// Begins a model whose place must be free.
+    /// Begins a model whose destination must be free.
     pub fn begin(disk: &'a dyn Disk, place: &'a Path) -> Result<Building<'a>, Error> {
         let Some(folder) = hidden(place, "partial") else {
             return Err(Error::Refused(format!("{} does not name a folder", place.display())));
@@ -129,12 +130,12 @@ impl<'a> Building<'a> {
         Ok(building)
     }
 
-    /// Where it is until it is whole.
+    /// Returns the hidden folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Puts the model in its place; gives the lock, which goes with it.
+    /// Moves the model to its destination; returns its lock.
     pub fn publish(mut self) -> Result<File, Error> {
         let published = self.disk.rename(&self.folder, self.place);
         published.map_err(|source| match is_free(self.place) {
@@ -142,7 +143,7 @@ impl<'a> Building<'a> {
             false => Error::Exists { path: self.place.to_owned() },
         })?;
         let lock = self.lock.take();
-        let unsure = |source| Error::Unsure { path: self.place.to_owned(), source };
+        let unsure = |source| Error::NotDurable { path: self.place.to_owned(), source };
         self.disk.sync_folder(parent(self.place)).map_err(unsure)?;
         lock.ok_or_else(|| Error::Refused("the lock of a new model is missing".to_owned()))
     }
@@ -157,8 +158,8 @@ impl<'a> Building<'a> {
 
 impl Drop for Building<'_> {
     fn drop(&mut self) {
-        // Nothing is left of a model that did not become whole; after `publish` there is no lock here. The lock is held until
-        // everything is removed.
+        // An unpublished model is removed; after `publish` there is no lock here. The lock is held until everything is
+        // removed.
         let Some(_lock) = self.lock.take() else { return };
         if self.clear().is_ok() {
             let _ = remove_if_there(self.disk, &self.folder.join(LOCK));

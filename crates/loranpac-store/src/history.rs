@@ -1,4 +1,4 @@
-//! Earlier versions of a model: which are kept, and how to go back to one.
+//! Earlier versions of a model: which ones are kept, and rollback to one of them.
 
 use std::fs;
 use std::path::Path;
@@ -13,24 +13,24 @@ use crate::load::Files;
 use crate::manifest::Manifest;
 use crate::session::{Home, Session, no_model};
 
-/// What [`Session::rollback`] has done.
+/// The result of [`Session::rollback`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Rolled {
-    /// The model is as it was at this version.
+    /// The model was rolled back to this version.
     Back(u64),
-    /// It was so before; nothing has changed.
+    /// The model already had the contents of this version; nothing has changed.
     Already(u64),
 }
 
 impl Session {
-    /// Earlier versions that are kept and can be read, the latest first.
+    /// Returns the kept earlier versions that can be read, the latest first.
     pub fn history(&self) -> Vec<Manifest> {
         let kept = self.home.as_ref().and_then(|home| folder::history(&home.folder).ok()).unwrap_or_default();
         kept.into_iter().filter_map(|(version, path)| Manifest::read_kept(&path, version).ok()).collect()
     }
 
-    /// Deletes the earlier versions, and what only they need.
+    /// Deletes the earlier versions, and the files that only they refer to.
     pub fn drop_history(&mut self) -> Result<(), Error> {
         let Home { folder, disk, .. } = self.writable()?;
         for (_, path) in folder::history(folder)? {
@@ -40,12 +40,12 @@ impl Session {
         disk.sync_folder(folder).map_err(Error::write(folder))
     }
 
-    /// Opens a model to go back to an earlier version: the current one may be damaged, or missing.
+    /// Opens a model for a rollback: the current version may be damaged or missing.
     pub fn open_to_roll_back(folder: &Path) -> Result<Session, Error> {
         Session::open_to_roll_back_on(Box::new(RealDisk), folder)
     }
 
-    /// The same on any disk.
+    /// Like [`Session::open_to_roll_back`], on any disk.
     pub fn open_to_roll_back_on(disk: Box<dyn Disk>, folder: &Path) -> Result<Session, Error> {
         let current = folder.join(MANIFEST);
         let history = if folder.is_dir() { folder::history(folder)? } else { Vec::new() };
@@ -55,11 +55,11 @@ impl Session {
         let lock = lock(folder)?;
         let manifest = match Manifest::read(&current) {
             Ok(manifest) => {
-                // An interrupted commit may have left files; one that cannot be removed is harmless.
+                // An interrupted commit may have left files; those that cannot be removed are harmless.
                 let _ = commit::collect(&*disk, folder, &manifest);
                 manifest
             }
-            // A newer program can read it, and what could not be read may be whole.
+            // A newer program can read it, and the unreadable version may be intact.
             Err(error @ Error::Version { .. }) => return Err(error),
             Err(Error::Read { source, path }) if source.kind() != std::io::ErrorKind::NotFound => {
                 return Err(Error::Read { source, path });
@@ -75,8 +75,8 @@ impl Session {
         Ok(Session { manifest, model: None, delta: Delta::default(), home: Some(home) })
     }
 
-    /// Goes back to an earlier version, which becomes the newest. Without a version, goes one version further back on each
-    /// call.
+    /// Rolls back to an earlier version, which becomes the newest. Without a version, each call goes one version
+    /// further back.
     pub fn rollback(&mut self, version: Option<u64>) -> Result<Rolled, Error> {
         let folder = self.writable()?.folder.clone();
         // The version whose contents a version has.
@@ -98,7 +98,7 @@ impl Session {
             None => contents(old) < current,
         };
         let Some(old) = kept.iter().find(wanted).cloned() else {
-            // It may be there, but damaged.
+            // The version may exist, but be damaged.
             for (number, path) in folder::history(&folder)? {
                 if version.is_none_or(|version| version == number) && number < self.manifest.version {
                     Manifest::read_kept(&path, number)?;
@@ -125,7 +125,7 @@ impl Session {
         Ok(Rolled::Back(found))
     }
 
-    /// The folder, if this session may write to it.
+    /// Returns the folder, if this session may write to it.
     fn writable(&self) -> Result<&Home, Error> {
         let home = self.home.as_ref().ok_or_else(|| Error::Refused("the model has no folder".to_owned()))?;
         home.check_writable()?;

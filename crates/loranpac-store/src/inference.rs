@@ -1,9 +1,10 @@
-//! What prediction needs, in a file of its own.
+//! Inference files: the data that prediction needs, in a single file.
 //!
 //! A safetensors file with one tensor, `weights` (`c x E`, F32 or F16), and in its `__metadata__` the texts `format`,
-//! `version`, `model` and `sha256`. `model` is JSON: lift, labels, temperature, digest of the weights, and the k of the power
-//! of two `2^k` by which weights in half precision are multiplied. P is not in it: the lift's seed is. `sha256` is the digest
-//! of `model`, so that no byte of the file can change unnoticed. Version 1 had no such digest, and is still read.
+//! `version`, `model` and `sha256`. `model` is JSON: lift, labels, temperature, digest of the weights, and the k of the
+//! power of two `2^k` by which weights in half precision are multiplied. P is not stored: the lift's seed is. `sha256`
+//! is the digest of `model`, so that every changed byte of the file is detected. Version 1 has no such digest, and is
+//! still read.
 
 use std::collections::HashSet;
 use std::io::{BufReader, Read, Write};
@@ -22,15 +23,16 @@ use crate::lift::{LiftRecord, hex};
 use crate::output;
 use crate::precision::{Encoding, LARGEST_EXPONENT, Precision};
 
-/// What the file says it is.
+/// The value of `format`.
 pub const FORMAT: &str = "loranpac-inference";
-/// The version that is written; version 1 is read, too.
+/// The version that is written; version 1 is read as well.
 pub const VERSION: u32 = 2;
 
-/// Features of a sample; no encoder comes near, and a damaged file should not ask for more.
+/// The maximum number of features per sample: far above any encoder, and a limit on what a damaged file can allocate.
 const LARGEST_DIM: usize = 1 << 24;
 
-/// A linear classifier with the record of its lift, from which P is made again: what an inference file and an ONNX file hold.
+/// A linear classifier with the record of its lift, from which P is generated: the contents of an inference file or an
+/// ONNX file.
 #[derive(Debug, Clone)]
 pub struct Inference {
     /// The lift.
@@ -51,7 +53,7 @@ struct Record {
 }
 
 impl Inference {
-    /// W, transposed: E x c.
+    /// Returns W, transposed: E x c.
     pub(crate) fn weights(&self) -> Result<Weights<'_>, Error> {
         let reason = "a model of infinite width cannot be exported: its scores need its samples";
         self.classifier.weights().ok_or_else(|| Error::Refused(reason.to_owned()))
@@ -61,18 +63,18 @@ impl Inference {
         self.classifier.labels()
     }
 
-    /// Writes the model, all or nothing. Half precision halves the file and refuses weights beyond 65504.
+    /// Writes the model atomically. Half precision halves the file and refuses weights beyond 65504.
     pub fn save(&self, path: &Path, precision: Precision) -> Result<(), Error> {
         self.save_on(Box::new(RealDisk), path, precision)
     }
 
-    /// The same on any disk.
+    /// Like [`Inference::save`], on any disk.
     pub fn save_on(&self, disk: Box<dyn Disk>, path: &Path, precision: Precision) -> Result<(), Error> {
         self.check()?;
         let weights = self.weights()?;
         let encoding = Encoding::of_weights(weights.columns(), self.labels(), precision)?;
         let (mut hash, mut bytes) = (Sha256::new(), Vec::new());
-        // The digest stands before the weights, so they are converted twice rather than held twice.
+        // The digest precedes the weights, so they are converted twice rather than held twice.
         for column in weights.columns() {
             encoding.encode(column, &mut bytes);
             hash.update(&bytes);
@@ -87,8 +89,8 @@ impl Inference {
         file.replace().map_err(Error::write(path))
     }
 
-    /// Reads a model back and checks all of it. The sizes in the header are compared with the file's length before
-    /// anything of these sizes is allocated.
+    /// Reads a model and checks all of it. The sizes in the header are compared with the file's length before anything
+    /// of these sizes is allocated.
     pub fn load(path: &Path) -> Result<Inference, Error> {
         let damaged = |reason: &dyn ToString| Error::damaged(path, reason.to_string());
         let file = open_through_links(path)?;
@@ -126,7 +128,7 @@ impl Inference {
             check_values(column, &labels[class]).map_err(|reason| damaged(&reason))
         };
         let classifier = Classifier::linear(lift.build_lazily()?, &labels, fill);
-        // Weights that are no numbers are damage as well, but the checksum tells more.
+        // Weights that are not finite are damage as well, but the checksum is the more precise error.
         let found = hex(&hash.finalize());
         if classifier.is_ok() && found != sha256 {
             return Err(Error::Digest { path: path.to_owned(), expected: sha256, found });
@@ -134,7 +136,7 @@ impl Inference {
         Ok(Inference { lift, classifier: classifier?.with_temperature(temperature) })
     }
 
-    /// Whether the parts fit together.
+    /// Checks that the parts fit together.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let weights = self.weights()?;
         let temperature = self.classifier.temperature();
@@ -145,7 +147,7 @@ impl Inference {
             .map_err(|reason| Error::Refused(format!("the model cannot be written: {reason}")))
     }
 
-    /// Length and JSON, padded so that the weights begin at a multiple of 8.
+    /// Returns the length and the JSON header, padded so that the weights begin at a multiple of 8.
     fn header(&self, weights: Weights<'_>, encoding: Encoding, sha256: String) -> Result<Vec<u8>, serde_json::Error> {
         let record = Record {
             lift: self.lift.clone(),
@@ -167,12 +169,12 @@ impl Inference {
     }
 }
 
-/// Format, version, and the model's text, in this order: a newer version may have another text.
+/// Reads format, version, and the model's text, in this order: a newer version may have another text.
 fn read_record(metadata: &Metadata, path: &Path) -> Result<Record, Error> {
     let text = |key: &str| metadata.metadata().as_ref().and_then(|texts| texts.get(key)).map(String::as_str);
     let format = text("format").unwrap_or_default();
     if format != FORMAT {
-        let found = format!("its metadata says {format:?}");
+        let found = format!("its format is {format:?}");
         return Err(Error::Format { path: path.to_owned(), expected: FORMAT, found });
     }
     let version = text("version").unwrap_or_default();
@@ -198,7 +200,7 @@ fn read_record(metadata: &Metadata, path: &Path) -> Result<Record, Error> {
     serde_json::from_str(model).map_err(|e| Error::damaged(path, format!("its metadata cannot be read: {e}")))
 }
 
-/// Whether lift, labels and temperature are possible and fit weights of E x c.
+/// Checks that lift, labels and temperature are valid and fit weights of E x c.
 fn check_parts(
     lift: &LiftRecord,
     labels: &[Label],
@@ -210,7 +212,10 @@ fn check_parts(
     }
     let made = lift.build(false).map_err(|e| e.to_string())?.width();
     if made != lift.width || lift.width != Width::Finite(width) {
-        return Err(format!("its lift says E = {}, makes {made} features, and its weights have {width}", lift.width));
+        return Err(format!(
+            "its lift has width {} and computes {made} features, but its weights have {width}",
+            lift.width
+        ));
     }
     if classes == 0 || labels.len() != classes {
         return Err(format!("it has {} labels for {classes} classes", labels.len()));
@@ -225,7 +230,7 @@ fn check_parts(
     }
 }
 
-/// Whether the weights of a label are all numbers.
+/// Checks that the weights of a label are finite.
 fn check_values(column: &[f32], label: &Label) -> Result<(), String> {
     match column.iter().find(|v| !v.is_finite()) {
         Some(bad) => Err(format!("class {label} has the weight {bad}")),

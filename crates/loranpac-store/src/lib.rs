@@ -1,8 +1,9 @@
-//! Models on disk, and what leaves them.
+//! Models on disk, and exports of them.
 //!
-//! A model is a folder `NAME.lrp`: segments that are written once, and a manifest that is replaced in one step
-//! (`docs/format.md` has every detail). [`Session`] opens it, changes it in memory and commits the change as a whole: a
-//! power cut, a full disk or a killed process leaves the model as it was or as it is to be, and nothing in between.
+//! A model is a folder `NAME.lrp`: segments that are written once, and a manifest that is replaced atomically
+//! (`docs/format.md` describes every detail). [`Session`] opens it, changes it in memory and commits all changes at
+//! once: after a power cut, a full disk or a killed process, the model is in its previous or in its new state, never in
+//! between.
 
 mod commit;
 mod digest;
@@ -28,7 +29,7 @@ pub mod temperature;
 mod verify;
 
 pub use digest::{Fingerprint, TaskDigest};
-pub use edit::{AT_ONCE, Edited};
+pub use edit::{EDIT_ROWS, Edited};
 pub use encoder::Encoder;
 pub use error::Error;
 pub use history::Rolled;

@@ -1,4 +1,4 @@
-//! The feature map of a model, as it is written down: a few numbers, from which P is made again.
+//! The stored form of a feature map: a few numbers, from which P is generated.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,20 +10,20 @@ use sha2::{Digest, Sha256};
 
 use crate::error::Error;
 
-/// Rows of P that enter the digest.
+/// Number of rows of P that enter the digest.
 const PROBES: usize = 16;
-/// Width and features of the largest lift that a model may have.
+/// Maximum width and number of features of a lift.
 const LARGEST: (usize, usize) = (10_000_000, 1_000_000);
 
-/// Everything that decides a feature map.
+/// The parameters of a feature map.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
 pub struct LiftRecord {
     /// Name in the list of lifts.
     pub name: String,
-    /// Features that go in, d.
+    /// Number of input features, d.
     pub dim: usize,
-    /// Features that come out, E.
+    /// Number of lifted features, E.
     pub width: Width,
     /// Seed of the projection.
     pub seed: u64,
@@ -31,7 +31,7 @@ pub struct LiftRecord {
     pub gamma: f64,
 }
 
-/// How the files write it: the limit of random ReLU features has a name of its own, and width 0.
+/// The form in files: the limit of random ReLU features has its own name, and width 0.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stored {
@@ -71,7 +71,7 @@ impl TryFrom<Stored> for LiftRecord {
 }
 
 impl LiftRecord {
-    /// The record of a lift by name; some lifts have a width of their own.
+    /// Creates the record of a lift by name; some lifts have a fixed width.
     pub fn new(name: &str, dim: usize, width: Width, seed: u64, gamma: f64) -> Result<LiftRecord, Error> {
         if width == Width::Infinite {
             let record = LiftRecord { name: name.to_owned(), ..LiftRecord::infinite(dim) };
@@ -84,13 +84,13 @@ impl LiftRecord {
         Ok(record)
     }
 
-    /// The limit of random ReLU features.
+    /// Creates the record of the limit of random ReLU features.
     pub fn infinite(dim: usize) -> LiftRecord {
         let (name, width) = (ArcCosine::LIMIT_OF.to_owned(), Width::Infinite);
         LiftRecord { name, dim, width, seed: 0, gamma: lift::DEFAULT_GAMMA }
     }
 
-    /// Whether a model may have a lift of this size.
+    /// Checks the size of the lift.
     pub(crate) fn check_size(&self) -> Result<(), String> {
         let (width, dim) = LARGEST;
         if self.computed() > width || self.dim > dim {
@@ -102,22 +102,22 @@ impl LiftRecord {
         Ok(())
     }
 
-    /// What the engine needs to make the lift; `keep` holds P in memory.
+    /// Returns the engine's spec of the lift; `keep` holds P in memory.
     pub fn spec(&self, keep: bool) -> LiftSpec {
         LiftSpec { seed: self.seed, keep, gamma: self.gamma, ..LiftSpec::new(self.dim, self.computed()) }
     }
 
-    /// Features that are computed: E, or none at infinite width.
+    /// Returns the number of computed features: E, or 0 at infinite width.
     pub fn computed(&self) -> usize {
         self.width.finite().unwrap_or(0)
     }
 
-    /// Makes the feature space; `keep` holds P in memory.
+    /// Creates the feature space; `keep` holds P in memory.
     pub fn build(&self, keep: bool) -> Result<FeatureSpace, Error> {
         Ok(FeatureSpace::build(&self.name, self.width, self.spec(keep))?)
     }
 
-    /// Makes a feature space whose P is made when it is first used: a model opens without it.
+    /// Creates a feature space whose P is generated on first use: a model opens without it.
     pub(crate) fn build_lazily(&self) -> Result<FeatureSpace, Error> {
         match self.build(false)? {
             FeatureSpace::Explicit(small) => {
@@ -128,7 +128,7 @@ impl LiftRecord {
         }
     }
 
-    /// A digest of the parameters and of the first rows of P: two models whose digests agree may be merged.
+    /// Computes a digest of the parameters and of the first rows of P: models with equal digests can be merged.
     pub fn digest(&self) -> String {
         let Stored { name, dim, width, seed, gamma } = self.clone().into();
         let mut hash = Sha256::new();
@@ -143,10 +143,10 @@ impl LiftRecord {
     }
 }
 
-/// A map that is made when it is first used.
+/// A map that is created on first use.
 struct Lazy {
     record: LiftRecord,
-    /// The same without P in memory.
+    /// The same map without P in memory.
     small: Arc<dyn FeatureMap>,
     kept: OnceLock<Arc<dyn FeatureMap>>,
 }
@@ -162,7 +162,7 @@ impl FeatureMap for Lazy {
         self.small.width()
     }
     fn lift(&self, x: MatRef<'_, f32>, h: MatMut<'_, f32>) {
-        // What could be made without P can be made with it.
+        // The map was created without P before, so this cannot fail.
         let make = || self.record.build(true).ok().and_then(|space| space.map().cloned());
         self.kept.get_or_init(|| make().unwrap_or_else(|| self.small.clone())).lift(x, h);
     }
@@ -174,7 +174,7 @@ impl FeatureMap for Lazy {
     }
 }
 
-/// Bytes as lower-case hexadecimal digits.
+/// Formats bytes as lower-case hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,4 +1,4 @@
-//! From files to a model: files are mapped, and read when they are needed.
+//! Loading a model: files are mapped, and read on demand.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::manifest::{EvictedPart, GramStep, Manifest, Place};
 use crate::segment::{Element, Numbers, Segment};
 
-/// The files of a model, mapped when it is opened: they stay readable, whatever a writer does in the meantime.
+/// The mapped files of a model: they stay readable, even if a writer removes them.
 #[derive(Default)]
 pub struct Files {
     folder: PathBuf,
@@ -23,7 +23,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Maps everything that a manifest needs; sizes are compared, nothing is read.
+    /// Maps all files of a manifest; sizes are compared, nothing is read.
     pub fn open(folder: &Path, manifest: &Manifest) -> Result<Files, Error> {
         let mut open = BTreeMap::new();
         for name in manifest.needs() {
@@ -32,7 +32,7 @@ impl Files {
         Ok(Files { folder: folder.to_owned(), open })
     }
 
-    /// Compares all of them with their checksums, on all threads.
+    /// Compares all files with their checksums, on all threads.
     pub fn check(&self, manifest: &Manifest) -> Result<(), Error> {
         let listed: Vec<_> = self.open.iter().filter_map(|(name, s)| Some((s, manifest.files.get(name)?))).collect();
         listed.par_iter().try_for_each(|(segment, entry)| segment.check(entry))
@@ -57,7 +57,7 @@ impl Files {
     }
 }
 
-/// Whether every tensor that a manifest names is in its file, as the manifest describes it. No numbers are read.
+/// Checks that every tensor of a manifest is in its file, with the shape in the manifest. No numbers are read.
 pub fn check(files: &Files, manifest: &Manifest) -> Result<(), Error> {
     let (width, dim, rank) = (manifest.lift.computed(), manifest.lift.dim, manifest.rank());
     for part in &manifest.basis {
@@ -95,7 +95,7 @@ pub fn check(files: &Files, manifest: &Manifest) -> Result<(), Error> {
     Ok(())
 }
 
-/// Numbers in a triangle of so many columns.
+/// Returns the number of values in a triangle of this size.
 fn triangle(n: usize) -> usize {
     n.saturating_mul(n.saturating_add(1)) / 2
 }
@@ -113,7 +113,7 @@ fn gram_step(files: &Files, step: &GramStep) -> Result<Step, Error> {
     })
 }
 
-/// A file of the model, of the right size.
+/// Opens a file of the model, and checks its size.
 pub fn segment(folder: &Path, manifest: &Manifest, name: &str) -> Result<Segment, Error> {
     let path = folder.join(name);
     match manifest.files.get(name) {
@@ -122,7 +122,7 @@ pub fn segment(folder: &Path, manifest: &Manifest, name: &str) -> Result<Segment
     }
 }
 
-/// The model that a manifest describes, without its classifier.
+/// Loads the model of a manifest, without its classifier.
 pub fn model(files: &Files, manifest: &Manifest) -> Result<Model, Error> {
     let folder = files.folder.as_path();
     let table = manifest.table();
@@ -141,7 +141,7 @@ pub fn model(files: &Files, manifest: &Manifest) -> Result<Model, Error> {
     model.ok_or_else(|| inconsistent(folder))
 }
 
-/// Gives a model the classifier that was stored with it, if there is one.
+/// Restores the classifier that was stored with a model, if there is one.
 pub fn restore_classifier(files: &Files, manifest: &Manifest, model: &mut Model) -> Result<(), Error> {
     let Some(entry) = &manifest.weights else { return Ok(()) };
     let (classes, rows) = (manifest.classes.len(), manifest.lift.width.finite().unwrap_or(manifest.rank()));
@@ -156,7 +156,7 @@ pub fn restore_classifier(files: &Files, manifest: &Manifest, model: &mut Model)
     if fits { Ok(()) } else { Err(inconsistent(&files.folder)) }
 }
 
-/// The stored classifier of a model of finite width, without the model behind it: it tells no novelty.
+/// Loads the stored classifier of a model of finite width, without the model itself: it cannot measure novelty.
 pub fn classifier(files: &Files, manifest: &Manifest) -> Result<Option<Classifier>, Error> {
     if manifest.keeps_samples() {
         return Ok(None);
@@ -232,7 +232,8 @@ fn kernel_state(files: &Files, manifest: &Manifest) -> Result<KernelState, Error
     Ok(state)
 }
 
-/// The numbers of the stored classifier, class after class, if it has been formed. They are compared with their checksum.
+/// Reads the numbers of the stored classifier, class after class, if it has been formed. They are compared with their
+/// checksum.
 fn stored_weights<T: Element + Copy>(
     files: &Files,
     manifest: &Manifest,
@@ -244,7 +245,7 @@ fn stored_weights<T: Element + Copy>(
     Ok(Some(segment.tensor::<T>("weights", manifest.classes.len(), rows)?.all()))
 }
 
-/// Q in blocks: where one file has all of a block, where it lies there; otherwise put together from several.
+/// Returns Q in blocks: mapped if one file holds all of a block, otherwise copied from several files.
 fn basis(files: &Files, manifest: &Manifest, width: usize) -> Result<Vec<Buffer<f32>>, Error> {
     let mut parts = Vec::new();
     let mut first = 0;

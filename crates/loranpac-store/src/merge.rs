@@ -1,4 +1,4 @@
-//! Several models become one, as if it had learned everything.
+//! Merging models, as if one model had learned everything.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -17,12 +17,12 @@ use crate::session::Session;
 pub struct Merged {
     /// A session in memory with everything that the models have learned.
     pub session: Session,
-    /// What looks wrong about them.
+    /// Signs that the models do not belong together.
     pub warnings: Vec<String>,
 }
 
-/// Merges models with the same lift and settings; the names are for messages. Samples that several of them have learned are
-/// refused unless they shall count `again`.
+/// Merges models with the same lift and settings; the names are for messages. Samples that several of them have learned
+/// are refused unless `again` is set, which counts them several times.
 pub fn merge(mut parts: Vec<(String, &mut Session)>, again: bool) -> Result<Merged, Error> {
     let Some((first_name, first)) = parts.first() else {
         return Err(Error::Refused("there are no models to merge".to_owned()));
@@ -45,7 +45,7 @@ pub fn merge(mut parts: Vec<(String, &mut Session)>, again: bool) -> Result<Merg
         let twin = other.tasks.iter().find(|task| manifest.tasks.iter().any(|known| known.digest == task.digest));
         if let Some(twin) = twin.filter(|_| !again) {
             return Err(Error::Refused(format!(
-                "{name}: {} has been learned by another of the models, too; --again (in Python, again=True) counts it twice",
+                "{name}: {} was also learned by another of the models; `again` counts it twice",
                 twin.name
             )));
         }
@@ -58,7 +58,7 @@ pub fn merge(mut parts: Vec<(String, &mut Session)>, again: bool) -> Result<Merg
         manifest.edits.extend(other.edits.iter().cloned());
     }
     manifest.tasks.iter_mut().for_each(|task| task.version = 1);
-    // What one model has taken back, another may have learned.
+    // A model may have unlearned samples that another has learned.
     let mut subjects = HashSet::new();
     manifest.edits.retain(|edit| edit.command != MERGE && subjects.insert(edit.subject.clone()));
     manifest.edits.iter_mut().for_each(|edit| (edit.version, edit.current) = (1, false));
@@ -70,10 +70,10 @@ pub fn merge(mut parts: Vec<(String, &mut Session)>, again: bool) -> Result<Merg
     Ok(Merged { session, warnings })
 }
 
-/// How a merge is recorded.
+/// The name under which a merge is recorded.
 const MERGE: &str = "merge";
 
-/// A digest of the models that are merged, and of how.
+/// Returns a digest of the merged models, and of the options.
 fn merge_digest<'a>(manifests: impl Iterator<Item = &'a Manifest>, again: bool) -> Result<String, Error> {
     let mut hash = Sha256::new();
     for manifest in manifests {
@@ -83,7 +83,7 @@ fn merge_digest<'a>(manifests: impl Iterator<Item = &'a Manifest>, again: bool) 
     Ok(hex(&hash.finalize()))
 }
 
-/// The manifest of the model in a folder, if it is the merger of exactly these models.
+/// Returns the manifest of the model in a folder, if it is the merger of exactly these models.
 pub fn merged_before(folder: &Path, manifests: &[Manifest], again: bool) -> Result<Option<Manifest>, Error> {
     let Ok(there) = Manifest::read(&folder.join(MANIFEST)) else { return Ok(None) };
     let same = there.edited(MERGE, MERGE, &merge_digest(manifests.iter(), again)?).is_some();

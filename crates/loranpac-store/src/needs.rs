@@ -1,5 +1,5 @@
-//! What work on a model takes in memory, by its manifest alone: upper estimates, before anything is read. Mapped files take
-//! address space when the model is opened, and no memory.
+//! Memory estimates of work on a model, from its manifest alone: upper bounds, before anything is read. Mapped files
+//! take address space when the model is opened, and no memory.
 
 use loranpac::memory::{product, sum};
 use loranpac::plan::with_slack;
@@ -10,20 +10,22 @@ use crate::lift::LiftRecord;
 use crate::manifest::Manifest;
 
 impl LiftRecord {
-    /// Bytes of P, which is made from its seed.
+    /// Returns the bytes of P, which is generated from its seed.
     pub fn bytes(&self) -> usize {
         let rows = lift::find(&self.name).map_or(0, |lift| lift.projection.count(self.dim, self.computed()));
         product(&[4, rows, self.dim])
     }
 
-    /// Bytes of prediction with a classifier of so many classes, but for the classifier: P, and samples that are lifted.
+    /// Returns the bytes of prediction with a classifier of this many classes, without the classifier: P, and lifted
+    /// samples.
     pub fn predict_bytes(&self, classes: usize) -> usize {
         sum(&[self.bytes(), product(&[4, CHUNK, sum(&[self.computed(), self.dim, classes])])])
     }
 }
 
 impl Manifest {
-    /// Bytes of reading the model: S and N (or the samples, and what others have left), and the classifier.
+    /// Returns the bytes of loading the model: S and N (or the kept samples and the contribution of evicted ones), and
+    /// the classifier.
     pub fn load_bytes(&self) -> usize {
         let (rank, classes, dim) = (self.rank(), self.classes.len(), self.lift.dim);
         let square = product(&[8, rank, rank]);
@@ -33,17 +35,17 @@ impl Manifest {
         } else {
             sum(&[product(&[2, square]), product(&[2, 8, rank, classes]), product(&[4, self.lift.computed(), classes])])
         };
-        // Lists of classes and tasks, as texts and as values.
+        // Lists of classes and tasks, as text and as values.
         let lists = sum(&[product(&[2048, classes]), product(&[1024, self.tasks.len()])]);
         sum(&[rest, lists])
     }
 
-    /// Bytes at the worst moment of learning, and of forming the classifier; `new` tells of what is to be learned.
+    /// Returns the peak memory of learning, and of forming the classifier; `new` are the sizes of the new samples.
     pub fn learn_bytes(&self, new: &StreamSizes) -> Result<usize, Error> {
         let (rank, chunk, max_rank) = (self.rank(), self.config.chunk, self.config.max_rank);
         let mut samples = rank.saturating_add(new.samples);
         if self.evicted.is_some() {
-            // Samples were evicted before, and more than the rank is kept of them.
+            // Samples were evicted before, so that more than the rank were kept at some time.
             samples = samples.max(with_slack(max_rank, chunk).saturating_add(1));
         }
         let sizes = StreamSizes {
@@ -52,13 +54,13 @@ impl Manifest {
             classes: self.classes.len().saturating_add(new.classes),
         };
         let learner = Model::new(self.lift.build(false)?, self.config)?;
-        // The directions that are on the disk are mapped.
+        // The directions on disk are mapped.
         let needed = learner.peak_bytes(&sizes).saturating_sub(product(&[4, self.lift.computed(), rank]));
         Ok(sum(&[needed.max(self.load_bytes()), self.lift.bytes()]))
     }
 
-    /// Bytes of taking samples back or moving them between classes, at most `samples` at a time, and of forming the
-    /// classifier anew.
+    /// Returns the bytes of unlearning samples or moving them between classes, at most `samples` at a time, and of
+    /// forming the classifier again.
     pub fn edit_bytes(&self, samples: usize) -> Result<usize, Error> {
         let (rank, width) = (self.rank(), self.lift.computed());
         let new = StreamSizes { samples: 0, largest_task: samples, classes: 1 };
@@ -68,7 +70,7 @@ impl Manifest {
         Ok(sum(&[self.learn_bytes(&new)?, basis, product(&[6, 8, rank, rank]), batch]))
     }
 
-    /// Bytes of merging models into a new one.
+    /// Returns the bytes of merging models into a new one.
     pub fn merge_bytes(parts: &[Manifest]) -> Result<usize, Error> {
         let [first, others @ ..] = parts else { return Ok(0) };
         let new = StreamSizes {
@@ -77,24 +79,24 @@ impl Manifest {
             classes: others.iter().map(|other| other.classes.len()).sum(),
         };
         let loaded = parts.iter().map(Manifest::load_bytes).fold(0, usize::saturating_add);
-        // It is made beside the others, and nothing of it is mapped.
+        // The new model exists alongside the others, and nothing of it is mapped.
         let basis = product(&[4, first.lift.computed(), first.rank()]);
         Ok(sum(&[first.learn_bytes(&new)?, basis, loaded]))
     }
 
-    /// Bytes of the spectrum.
+    /// Returns the bytes of computing the spectrum.
     pub fn spectrum_bytes(&self) -> usize {
         let rank = self.rank();
         sum(&[self.load_bytes(), product(&[4, 8, rank, rank]), self.lift.bytes()])
     }
 
-    /// Bytes of the novelty of so many samples at a time.
+    /// Returns the bytes of computing the novelty of this many samples at a time.
     pub fn novelty_bytes(&self, samples: usize) -> Result<usize, Error> {
         let coordinates = product(&[4, 8, samples, self.rank()]);
         Ok(sum(&[self.predict_bytes()?, self.spectrum_bytes(), coordinates]))
     }
 
-    /// Bytes of prediction. A classifier that is not in a file is formed first.
+    /// Returns the bytes of prediction. A classifier that is not in a file is formed first.
     pub fn predict_bytes(&self) -> Result<usize, Error> {
         let (width, classes) = (self.lift.computed(), self.classes.len());
         let scores = self.lift.predict_bytes(classes);

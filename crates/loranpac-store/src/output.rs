@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::folder::MANIFEST;
 use crate::manifest::MAGIC;
 
-/// Starts a file that replaces `place` when it is complete. A place inside a model's folder is refused.
+/// Starts a file that replaces `place` when it is complete. A path inside a model's folder is refused.
 pub fn create(place: &Path) -> Result<AtomicFile, Error> {
     create_on(Box::new(RealDisk), place)
 }
@@ -35,7 +35,7 @@ fn refuse_inside_model(place: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a folder is a model: by its name, or by its manifest.
+/// Returns whether a folder is a model: by its name, or by its manifest.
 fn is_model(folder: &Path) -> bool {
     let has_manifest = || {
         let mut start = [0; MAGIC.len()];

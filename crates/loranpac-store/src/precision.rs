@@ -1,18 +1,18 @@
-//! Numbers as bytes, little-endian: single precision as it is, half precision after a power of two.
+//! Numbers as little-endian bytes: single precision unchanged, half precision scaled by a power of two.
 //!
-//! Weights of a least-squares classifier on E features are about `1 / (|h| sqrt(E))`: 1e-6 is usual, where half precision
-//! (whose normal numbers end at 6e-5) keeps two or three bits. They are therefore stored as `2^k w`, with k written down
-//! beside them. A power of two loses nothing.
+//! Weights of a least-squares classifier on E features are about `1 / (|h| sqrt(E))`: 1e-6 is usual, where half
+//! precision (whose normal numbers end at 6e-5) has two or three bits left. They are therefore stored as `2^k w`,
+//! together with k. A power of two is exact.
 
 use half::f16;
 use loranpac::Label;
 
 use crate::error::Error;
 
-/// The largest k: `2^-k` and what it is multiplied with stay normal numbers.
+/// The largest k: `2^-k` and its products remain normal numbers.
 pub(crate) const LARGEST_EXPONENT: i32 = 100;
 
-/// How the numbers of a file are stored.
+/// The precision of the numbers in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Precision {
     /// Single precision: exact.
@@ -23,7 +23,7 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// Bytes of one number.
+    /// Returns the bytes of one number.
     pub fn bytes(self) -> usize {
         match self {
             Precision::F32 => 4,
@@ -40,12 +40,13 @@ pub(crate) struct Encoding {
 }
 
 impl Encoding {
-    /// Without a power of two.
+    /// Creates an encoding without a power of two.
     pub fn plain(precision: Precision) -> Self {
         Encoding { precision, exponent: 0 }
     }
 
-    /// For the weights of each label: the largest is brought up to between 2^14 and 2^15, and one beyond 65504 is refused.
+    /// Chooses the encoding of the weights of all labels: the largest is scaled to between 2^14 and 2^15, and one
+    /// beyond 65504 is refused.
     pub fn of_weights<'a>(
         columns: impl Iterator<Item = &'a [f32]>,
         labels: &[Label],
@@ -70,12 +71,12 @@ impl Encoding {
         Ok(Encoding { precision, exponent })
     }
 
-    /// `2^-k`: stored numbers times this are the numbers themselves.
+    /// Returns `2^-k`, by which stored numbers are multiplied.
     pub fn unit(self) -> f32 {
         2.0f32.powi(-self.exponent)
     }
 
-    /// The bytes of some numbers, instead of what `bytes` holds.
+    /// Encodes numbers into `bytes`, replacing its contents.
     pub fn encode(self, values: &[f32], bytes: &mut Vec<u8>) {
         bytes.clear();
         let factor = 2.0f32.powi(self.exponent);
@@ -85,7 +86,7 @@ impl Encoding {
         }
     }
 
-    /// The numbers of some bytes, as many as fit.
+    /// Decodes bytes into `values`.
     pub fn decode(self, bytes: &[u8], values: &mut [f32]) {
         let unit = self.unit();
         match self.precision {

@@ -1,4 +1,4 @@
-//! Sessions in memory: written into a folder, as a whole or as what changed since.
+//! Saving sessions in memory: as a whole, or only the changes.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::manifest::Manifest;
 use crate::session::Session;
 
 impl Session {
-    /// Reads everything into memory, compared with its checksums; the session has no folder afterwards.
+    /// Reads everything into memory and compares it with its checksums; the session then has no folder.
     pub fn into_memory(mut self) -> Result<Session, Error> {
         match self.manifest.weights {
             Some(_) => self.prepared()?,
@@ -22,14 +22,14 @@ impl Session {
         Ok(self)
     }
 
-    /// Writes a model that lives in memory: into a new folder, or as the next version of the model that it was read from or
-    /// last written to, if that is what the folder holds. Only what changed since is written then. Any other model is
-    /// replaced if `overwrite` is set, as its next version.
+    /// Saves a model in memory: into a new folder, or as the next version of the model that it was read from or last
+    /// saved to, if the folder still holds that version. Then only the changes are written. Any other model is replaced
+    /// by its next version if `overwrite` is set, and refused otherwise.
     pub fn save(&mut self, folder: &Path, overwrite: bool) -> Result<(), Error> {
         self.save_on(Box::new(RealDisk), folder, overwrite)
     }
 
-    /// The same on any disk.
+    /// Like [`Session::save`], on any disk.
     pub fn save_on(&mut self, disk: Box<dyn Disk>, folder: &Path, overwrite: bool) -> Result<(), Error> {
         let everything = Delta::everything(self.model()?.classes().len());
         if is_free(folder) {
@@ -54,7 +54,7 @@ impl Session {
             let keep = self.manifest.keep.max(*keep);
             (Manifest { version: *version, keep, ..self.manifest.emptied() }, everything)
         } else {
-            let reason = "was changed by another process, or is another model; overwrite makes this its next version";
+            let reason = "was changed by another process, or is another model; `overwrite` replaces it by this one, as its next version";
             return Err(Error::Refused(format!("{} {reason}", folder.display())));
         };
         let base = Manifest { restored: None, contents: None, ..base };
@@ -62,7 +62,7 @@ impl Session {
         Ok(())
     }
 
-    /// Writes a version. If that fails, the session belongs to no folder any more: the next version is written as a whole.
+    /// Writes a version. On an error, the session is detached from its folder: the next version is written as a whole.
     fn written(&mut self, disk: &dyn Disk, folder: &Path, base: Manifest, delta: Delta) -> Result<Manifest, Error> {
         self.manifest = self.manifest.emptied();
         let written = commit::write(disk, folder, base, self.model_mut()?, &delta)?;
@@ -70,7 +70,7 @@ impl Session {
         Ok(written)
     }
 
-    /// Writes a copy of the model into a new folder, to which the session does not belong afterwards.
+    /// Saves a copy of the model into a new folder. The session is not attached to it.
     pub fn save_copy(&mut self, folder: &Path) -> Result<(), Error> {
         let (manifest, delta) = (self.manifest.clone(), self.delta.clone());
         let outcome = match is_free(folder) {

@@ -1,4 +1,4 @@
-//! Segments: safetensors files that are written once, checked by their digest, and mapped into memory.
+//! Segments: immutable safetensors files that are checked by their digest and mapped into memory.
 
 use std::io;
 use std::marker::PhantomData;
@@ -20,24 +20,24 @@ use crate::lift::hex;
 #[cfg(target_endian = "big")]
 compile_error!("segments are little-endian and are mapped as they are");
 
-/// The most bytes that are handed to the system at a time.
+/// The maximum number of bytes per write.
 const PIECE: usize = 1 << 20;
 
-/// What is known about a file of the model.
+/// The size and digest of a file of the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileEntry {
     /// Its size.
     pub bytes: u64,
-    /// SHA-256 of all of it, in hexadecimal digits.
+    /// SHA-256 of the whole file, in hexadecimal digits.
     pub sha256: String,
 }
 
-/// A type that tensors consist of.
+/// An element type of tensors.
 pub trait Element: Pod + Send + Sync {
     /// Its name in a header.
     const NAME: &'static str;
-    /// The same for the reader.
+    /// Its type for the reader.
     const DTYPE: Dtype;
 }
 
@@ -61,7 +61,7 @@ impl Element for u32 {
     const DTYPE: Dtype = Dtype::U32;
 }
 
-/// A tensor to be written: its numbers in C order, in runs that lie anywhere.
+/// A tensor to be written: its numbers in C order, in runs that need not be contiguous.
 pub struct Tensor<'a> {
     name: String,
     dtype: &'static str,
@@ -72,7 +72,7 @@ pub struct Tensor<'a> {
 }
 
 impl<'a> Tensor<'a> {
-    /// A matrix of `rows` rows, from runs of its numbers.
+    /// Creates a matrix of `rows` rows from runs of its numbers.
     pub fn new<T: Element>(name: &str, rows: usize, columns: usize, runs: impl IntoIterator<Item = &'a [T]>) -> Self {
         let runs: Vec<&[u8]> = runs.into_iter().map(bytemuck::cast_slice).collect();
         debug_assert_eq!(runs.iter().map(|run| run.len()).sum::<usize>(), rows * columns * size_of::<T>());
@@ -94,7 +94,7 @@ pub fn write(disk: &dyn Disk, path: &Path, mut tensors: Vec<Tensor<'_>>) -> Resu
     write_bytes(disk, path, [header.as_slice()].into_iter().chain(runs))
 }
 
-/// Writes a file and syncs it. What an earlier attempt has left under its name is removed first.
+/// Writes a file and syncs it. An existing file of this name, from an earlier attempt, is removed first.
 pub fn write_bytes<'a>(
     disk: &dyn Disk,
     path: &Path,
@@ -116,14 +116,14 @@ pub fn write_bytes<'a>(
     Ok(FileEntry { bytes, sha256: hex(&hash.finalize()) })
 }
 
-/// A file in memory, as far as it is looked at.
+/// A mapped file.
 pub struct Segment {
     path: std::path::PathBuf,
     map: Arc<Mmap>,
 }
 
 impl Segment {
-    /// Maps a file that must have this size.
+    /// Maps a file, and checks its size.
     pub fn open(path: &Path, entry: &FileEntry) -> Result<Segment, Error> {
         let failed = |source| Error::Read { path: path.to_owned(), source };
         let file = open_regular(path).map_err(|error| match error {
@@ -135,14 +135,14 @@ impl Segment {
             let reason = format!("it has {found} bytes instead of {}", entry.bytes);
             return Err(Error::Damaged { path: path.to_owned(), reason });
         }
-        // SAFETY: a segment is never written again once it has its name in a manifest, and is unlinked, not truncated, when
-        // it is no longer needed. Somebody who truncates it by hand while it is mapped kills the process, no more.
+        // SAFETY: a segment is never modified after a manifest refers to it, and is unlinked, not truncated, when it is
+        // no longer needed. Truncating it by hand while it is mapped terminates the process.
         #[allow(unsafe_code)]
         let map = unsafe { Mmap::map(&file) }.map_err(failed)?;
         Ok(Segment { path: path.to_owned(), map: Arc::new(map) })
     }
 
-    /// Reads all of the file and compares it with its digest.
+    /// Reads the whole file and compares it with its digest.
     pub fn check(&self, entry: &FileEntry) -> Result<(), Error> {
         if hex(&Sha256::digest(&self.map[..])) == entry.sha256 {
             return Ok(());
@@ -154,7 +154,7 @@ impl Segment {
         Error::Damaged { path: self.path.clone(), reason }
     }
 
-    /// The numbers of a tensor that must have this shape, where they lie.
+    /// Returns the numbers of a tensor, in place, and checks its shape.
     pub fn tensor<T: Element>(&self, name: &str, rows: usize, columns: usize) -> Result<Numbers<T>, Error> {
         let (header, start) = read_header(&mut &self.map[..], self.map.len() as u64).map_err(|error| match error {
             HeaderError::Read(source) => Error::Read { path: self.path.clone(), source },
@@ -169,7 +169,7 @@ impl Segment {
         // The header accounts for every byte of the file.
         let (start, end) = (start as usize + tensor.data_offsets.0, start as usize + tensor.data_offsets.1);
         if !start.is_multiple_of(size_of::<T>()) {
-            // Version 0.1.0 wrote such files: f64 after an odd number of f32.
+            // Version 0.1.0 wrote unaligned files: f64 after an odd number of f32.
             let data = self.map[start..end].chunks_exact(size_of::<T>());
             let copy: Vec<T> = data.map(bytemuck::pod_read_unaligned).collect();
             return Ok(Numbers { source: Arc::new(copy), count: rows * columns, copied: true });
@@ -183,12 +183,12 @@ impl Segment {
 pub struct Numbers<T> {
     source: Source<T>,
     count: usize,
-    /// Whether they are a copy, of which a part must not hold all.
+    /// Whether they are a copy: a part must then not keep all of it alive.
     copied: bool,
 }
 
 impl<T: Element> Numbers<T> {
-    /// A part of them, where they lie.
+    /// Returns a part of them, in place.
     pub fn part(&self, start: usize, length: usize) -> Option<Buffer<T>> {
         let range = start..start.checked_add(length)?;
         match self.copied {
@@ -197,7 +197,7 @@ impl<T: Element> Numbers<T> {
         }
     }
 
-    /// All of them.
+    /// Returns all numbers.
     pub fn all(&self) -> Buffer<T> {
         Buffer::Shared(self.source.clone(), 0..self.count)
     }

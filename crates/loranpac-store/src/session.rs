@@ -1,4 +1,4 @@
-//! A model with everything that is recorded about it, in memory or in a folder: the one owner of both.
+//! A model with its records, in memory or in a folder: the single owner of both.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,55 +15,54 @@ use crate::folder::{Building, MANIFEST, lock};
 use crate::load::{self, Files};
 use crate::manifest::{Manifest, Settings, TaskEntry};
 
-/// How often a reader looks again when the model is replaced while it opens it.
+/// Number of retries of a reader when the model is replaced while it is being opened.
 pub(crate) const OPEN_RETRIES: usize = 8;
 
-/// Samples that are learned together, at most: larger tasks are divided. A model's last bits depend on the division, so that
-/// all commands and languages use the same.
+/// Maximum number of samples that are learned together: larger tasks are divided. The last bits of a model depend on
+/// the division, so all commands and languages use the same.
 pub const ROWS: usize = 4096;
 
-/// A model and its manifest. What changes in memory becomes a version on the disk by [`Session::commit`] or
-/// [`Session::save`].
+/// A model and its manifest. Changes in memory become a version on disk by [`Session::commit`] or [`Session::save`].
 pub struct Session {
     pub(crate) manifest: Manifest,
-    /// Read from the files when it is first needed.
+    /// Loaded on first use.
     pub(crate) model: Option<Model>,
-    /// What changed since the model was last read or written.
+    /// Changes since the model was last read or written.
     pub(crate) delta: Delta,
-    /// Where the model is, unless it lives in memory.
+    /// The folder of the model, unless it is in memory.
     pub(crate) home: Option<Home>,
 }
 
-/// The folder of a model that was opened.
+/// The folder of an open model.
 pub(crate) struct Home {
     pub folder: PathBuf,
     pub disk: Box<dyn Disk>,
     pub files: Files,
-    /// Held by the one session that may write.
+    /// Held by the only session that may write.
     pub lock: Option<File>,
     /// Whether the files have been compared with their checksums.
     pub checked: bool,
 }
 
 impl Session {
-    /// A new model in memory.
+    /// Creates a model in memory.
     pub fn in_memory(settings: &Settings) -> Result<Session, Error> {
         Session::in_memory_with(settings, settings.lift.build(true)?)
     }
 
-    /// The same with a feature space that was made from the settings' lift before.
+    /// Like [`Session::in_memory`], with a feature space that was created from the settings' lift.
     pub fn in_memory_with(settings: &Settings, space: FeatureSpace) -> Result<Session, Error> {
         let manifest = Manifest::new(settings)?;
         let model = Model::new(space, settings.config)?;
         Ok(Session { manifest, model: Some(model), delta: Delta::default(), home: None })
     }
 
-    /// A new model in a folder that must not exist.
+    /// Creates a model in a folder that must not exist.
     pub fn create(folder: &Path, settings: &Settings) -> Result<Session, Error> {
         Session::create_on(Box::new(RealDisk), folder, settings)
     }
 
-    /// The same on any disk.
+    /// Like [`Session::create`], on any disk.
     pub fn create_on(disk: Box<dyn Disk>, folder: &Path, settings: &Settings) -> Result<Session, Error> {
         let manifest = Manifest::new(settings)?;
         let building = Building::begin(&*disk, folder)?;
@@ -73,7 +72,7 @@ impl Session {
         Ok(Session { manifest, model: None, delta: Delta::default(), home: Some(home) })
     }
 
-    /// Whether a folder holds a model that was made with these settings and has not changed since.
+    /// Returns whether a folder holds a model that was created with these settings and has not changed since.
     pub fn is_new(folder: &Path, settings: &Settings) -> bool {
         match (Manifest::new(settings), Manifest::read(&folder.join(MANIFEST))) {
             (Ok(expected), Ok(found)) => Manifest { software: found.software.clone(), ..expected } == found,
@@ -81,7 +80,7 @@ impl Session {
         }
     }
 
-    /// Opens a model to read it. Writers do not disturb.
+    /// Opens a model for reading. Concurrent writers do not interfere.
     pub fn open(folder: &Path) -> Result<Session, Error> {
         let mut last = None;
         for _ in 0..OPEN_RETRIES {
@@ -94,12 +93,12 @@ impl Session {
         Err(last.unwrap_or_else(|| no_model(folder)))
     }
 
-    /// Opens a model to change it; refused while another process does.
+    /// Opens a model for writing. Refused while another process has it open for writing.
     pub fn open_to_write(folder: &Path) -> Result<Session, Error> {
         Session::open_to_write_on(Box::new(RealDisk), folder)
     }
 
-    /// The same on any disk.
+    /// Like [`Session::open_to_write`], on any disk.
     pub fn open_to_write_on(disk: Box<dyn Disk>, folder: &Path) -> Result<Session, Error> {
         if fs::symlink_metadata(folder.join(MANIFEST)).is_err() {
             return Err(no_model(folder));
@@ -107,7 +106,7 @@ impl Session {
         let lock = lock(folder)?;
         let session = Session::opened(folder, disk, Some(lock))?;
         if let Some(home) = &session.home {
-            // Files that cannot be removed do no harm.
+            // Files that cannot be removed are harmless.
             let _ = commit::collect(&*home.disk, &home.folder, &session.manifest);
         }
         Ok(session)
@@ -126,12 +125,12 @@ impl Session {
         Ok(Session { manifest, model: None, delta: Delta::default(), home: Some(home) })
     }
 
-    /// What is recorded about the model: as it is on the disk, with what has been noted since.
+    /// Returns the manifest: the state on disk, with the records added since.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// The model. If it is on the disk, its files are compared with their checksums first. All changes go through the
+    /// Returns the model. Files on disk are compared with their checksums first. All changes are made through the
     /// session, which records them.
     pub fn model(&mut self) -> Result<&Model, Error> {
         Ok(self.model_mut()?)
@@ -145,7 +144,7 @@ impl Session {
         self.loaded()
     }
 
-    /// The model without the comparison: files are mapped, and nothing but the manifest is read.
+    /// Returns the model without checking its files: they are mapped, and only the manifest is read.
     pub fn model_unchecked(&mut self) -> Result<&Model, Error> {
         Ok(self.loaded()?)
     }
@@ -159,7 +158,7 @@ impl Session {
         Ok(self.model.insert(model))
     }
 
-    /// The model with its classifier: the stored one if nothing changed since it was formed, or else a new one.
+    /// Returns the model with its classifier: the stored one if nothing changed since it was formed, or else a new one.
     pub fn prepared(&mut self) -> Result<&Model, Error> {
         self.formed().map(|model| &*model)
     }
@@ -176,13 +175,13 @@ impl Session {
         Ok(model)
     }
 
-    /// The classifier of the model as it is now, with the fitted temperature and with novelty.
+    /// Returns the current classifier of the model, with the fitted temperature and with novelty.
     pub fn classifier(&mut self) -> Result<Classifier, Error> {
         let temperature = self.manifest.temperature();
         Ok(self.formed()?.classifier()?.with_temperature(temperature))
     }
 
-    /// The classifier for prediction alone. A stored one is read without the model behind it; it tells no novelty.
+    /// Returns the classifier for prediction alone. A stored one is read without the model; it cannot measure novelty.
     pub fn predictor(&mut self) -> Result<Classifier, Error> {
         if let (None, Some(home)) = (&self.model, &self.home)
             && let Some(classifier) = load::classifier(&home.files, &self.manifest)?
@@ -192,21 +191,21 @@ impl Session {
         self.classifier()
     }
 
-    /// Eigenvalues of the feature Gram matrix, in descending order.
+    /// Returns the eigenvalues of the feature Gram matrix, in descending order.
     pub fn spectrum(&mut self) -> Result<Vec<f64>, Error> {
         Ok(self.model_mut()?.spectrum()?)
     }
 
-    /// The task of this digest, if it was learned.
+    /// Returns the task with this digest, if it was learned.
     pub fn task(&self, digest: &str) -> Option<&TaskEntry> {
         self.manifest.tasks.iter().find(|task| task.digest == digest)
     }
 
-    /// Learns samples, in memory. After an error a session with a folder must be opened anew.
+    /// Learns samples, in memory. After an error, a session with a folder must be reopened.
     pub fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
         self.model_mut()?;
         let (Some(model), delta) = (&mut self.model, &mut self.delta) else { return Ok(()) };
-        // Increments of S are worth keeping only for a model that has files.
+        // Increments of S are needed only for a model with files.
         let journal = self.home.is_some() || !self.manifest.files.is_empty();
         let mut rank = 0;
         let outcome = model.learn_with(x, labels, &mut |mut change| {
@@ -215,7 +214,7 @@ impl Session {
                 change.factors.clear();
             }
             delta.append(change);
-            // Increments of twice the size of S are not worth keeping: S is written instead.
+            // Increments of twice the size of S are dropped: S is written instead.
             if delta.factor_len() > rank * (rank + 1) {
                 delta.drop_factors();
             }
@@ -228,7 +227,7 @@ impl Session {
         Ok(())
     }
 
-    /// Records what was learned under a name, for the next version.
+    /// Records a learned task under a name, for the next version.
     pub fn note(&mut self, name: &str, learned: &Fingerprint) {
         self.manifest.note(name, learned);
     }
@@ -238,12 +237,12 @@ impl Session {
         self.manifest.encoder.name.get_or_insert_with(|| name.to_owned());
     }
 
-    /// How many earlier versions are kept from now on.
+    /// Sets the number of earlier versions to keep.
     pub fn keep(&mut self, versions: usize) {
         self.manifest.keep = versions;
     }
 
-    /// Writes everything that changed, as one step: a power cut leaves the model as it was or as it is.
+    /// Writes all changes atomically: after a power cut the model is in its previous or in its new state.
     pub fn commit(&mut self) -> Result<(), Error> {
         let manifest = Manifest { restored: None, contents: None, ..self.manifest.clone() };
         let home = self.home.as_mut().ok_or_else(|| Error::Refused("the model has no folder".to_owned()))?;
@@ -253,7 +252,7 @@ impl Session {
             None => commit::write_manifest(&*home.disk, &home.folder, manifest),
         };
         if outcome.is_err() {
-            // Memory and disk differ, and nothing may be built on that.
+            // Memory and disk differ, so further writes are refused.
             home.lock = None;
         }
         self.manifest = outcome?;
@@ -273,5 +272,5 @@ impl Home {
 }
 
 pub(crate) fn no_model(folder: &Path) -> Error {
-    Error::Refused(format!("{} is not a model; make one with: loranpac init", folder.display()))
+    Error::Refused(format!("{} is not a model; create one with: loranpac init", folder.display()))
 }

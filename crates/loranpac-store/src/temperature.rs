@@ -1,9 +1,9 @@
-//! From scores to probabilities: softmax(scores / T), with T fitted on held-out samples.
+//! Calibration of probabilities: softmax(scores / T), with T fitted on held-out samples.
 
-/// The temperatures that are tried lie in this interval.
+/// The interval of temperatures that are tried.
 const RANGE: (f64, f64) = (1e-4, 1e2);
 
-/// Mean negative log-likelihood of the true classes.
+/// Returns the mean negative log-likelihood of the true classes.
 pub fn negative_log_likelihood<'a>(samples: impl Iterator<Item = (&'a [f32], usize)>, temperature: f64) -> f64 {
     let (mut sum, mut count) = (0.0, 0usize);
     for (scores, class) in samples {
@@ -15,7 +15,8 @@ pub fn negative_log_likelihood<'a>(samples: impl Iterator<Item = (&'a [f32], usi
     sum / count.max(1) as f64
 }
 
-/// The temperature with the smallest negative log-likelihood, by golden sections of its logarithm: it has one minimum in 1/T.
+/// Returns the temperature with the smallest negative log-likelihood, by golden-section search over its logarithm:
+/// there is one minimum in 1/T.
 pub fn fit(samples: &[(Vec<f32>, usize)]) -> f64 {
     let loss = |log: f64| negative_log_likelihood(samples.iter().map(|(s, c)| (s.as_slice(), *c)), log.exp());
     let ratio = (5f64.sqrt() - 1.0) / 2.0;
@@ -42,7 +43,7 @@ mod tests {
 
     #[test]
     fn the_fitted_temperature_beats_its_neighbours() {
-        // Two classes whose scores differ by 0.2 in three of four cases for the right one: T = 0.2 / ln 3.
+        // Two classes whose scores differ by 0.2, in three of four cases in favour of the right one: T = 0.2 / ln 3.
         let sample = |right: bool| (vec![0.5, if right { 0.3 } else { 0.7 }], 0);
         let samples: Vec<_> = (0..400).map(|i| sample(i % 4 != 0)).collect();
         let fitted = fit(&samples);

@@ -1,4 +1,4 @@
-//! Whether a model is whole: every byte is read, of the current version and of those that are kept.
+//! Verification of a model: every byte of the current and of all kept versions is read.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,29 +9,29 @@ use crate::load::{self, Files};
 use crate::manifest::Manifest;
 use crate::session::{OPEN_RETRIES, Session, no_model};
 
-/// What [`Session::verify`] has found.
+/// The result of [`Session::verify`].
 #[derive(Debug, Default)]
 pub struct Verified {
     /// Files that were read.
     pub files: usize,
     /// Their bytes, manifests aside.
     pub bytes: u64,
-    /// What is not as it was written.
+    /// Files whose contents are damaged.
     pub damage: Vec<Error>,
-    /// What could not be read, so that nothing is known about it.
+    /// Files that could not be read, whose state is unknown.
     pub unreadable: Vec<Error>,
-    /// What a newer program has written.
+    /// Files that a newer program has written.
     pub newer: Vec<Error>,
     seen: BTreeSet<String>,
 }
 
 impl Verified {
-    /// Whether every byte was read and is as it was written.
+    /// Returns whether every byte was read and matches its checksum.
     pub fn is_whole(&self) -> bool {
         self.problems().next().is_none()
     }
 
-    /// Everything that is wrong.
+    /// Returns all problems.
     pub fn problems(&self) -> impl Iterator<Item = &Error> {
         self.damage.iter().chain(&self.unreadable).chain(&self.newer)
     }
@@ -44,7 +44,7 @@ impl Verified {
         }
     }
 
-    /// Reads everything that a manifest names.
+    /// Reads all files of a manifest.
     fn read(&mut self, folder: &Path, manifest: &Manifest) {
         let before = self.problems().count();
         for (name, entry) in &manifest.files {
@@ -61,20 +61,20 @@ impl Verified {
             let mut model = load::model(&files, manifest)?;
             load::restore_classifier(&files, manifest, &mut model)
         });
-        // A file that is damaged has been named above.
+        // A damaged file has been reported already.
         whole.err().filter(|_| self.problems().count() == before).into_iter().for_each(|error| self.add(error));
     }
 }
 
 impl Session {
-    /// Reads every byte of the model and of its kept versions, and tells everything that is wrong.
+    /// Reads every byte of the model and of its kept versions, and reports all problems.
     pub fn verify(folder: &Path) -> Result<Verified, Error> {
         let version = || Manifest::read(&folder.join(MANIFEST)).map_or(0, |manifest| manifest.version);
         let mut before = version();
         for _ in 0..OPEN_RETRIES {
             let report = verify_once(folder)?;
             let after = version();
-            // A writer has replaced the model, and removed files of the version that was looked at.
+            // A writer has replaced the model, and removed files of the version that was read.
             if report.is_whole() || after == before {
                 return Ok(report);
             }
@@ -90,7 +90,7 @@ fn verify_once(folder: &Path) -> Result<Verified, Error> {
     if !folder.is_dir() || std::fs::symlink_metadata(&current).is_err() {
         return Err(no_model(folder));
     }
-    // A manifest of this version or a later one was left behind by a commit that did not come to its end.
+    // A manifest of this version or a later one was left by an interrupted commit.
     let version = Manifest::read(&current).map_or(u64::MAX, |manifest| manifest.version);
     let old = history(folder)?.into_iter().filter(|(old, _)| *old < version);
     let old = old.map(|(version, path)| Manifest::read_kept(&path, version));

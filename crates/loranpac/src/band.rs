@@ -1,4 +1,4 @@
-//! A symmetric matrix to tridiagonal form in two stages: `A = Z T Z'` with `Z = Q1 Q2`.
+//! Reduction of a symmetric matrix to tridiagonal form in two stages: `A = Z T Z'` with `Z = Q1 Q2`.
 //!
 //! ```text
 //! A = Q1 B Q1'    B of bandwidth b; block Householder transformations, all of it matrix products
@@ -23,7 +23,7 @@ use crate::linalg::par;
 /// b: wide enough for fast products, narrow enough for a band in cache.
 pub(crate) const BAND: usize = 32;
 
-/// Rows of a product that one thread makes at a time.
+/// Rows of a product that one thread computes at a time.
 const STRIP: usize = 128;
 
 /// Rows of a matrix that are transformed together, column by column: enough lanes to fill the widest vectors.
@@ -61,7 +61,7 @@ pub(crate) fn reduce(mut a: MatMut<'_, f64>) -> (Tridiagonal, Reduction) {
     (tridiagonal, Reduction { first: First { factors }, reflections })
 }
 
-/// The first stage alone: the lower band of B, column by column.
+/// Runs the first stage alone; returns the lower band of B, column by column.
 pub(crate) fn reduce_to_band(mut a: MatMut<'_, f64>) -> (Vec<[f64; BAND + 1]>, First) {
     let factors = to_band(a.rb_mut());
     let n = a.nrows();
@@ -70,7 +70,7 @@ pub(crate) fn reduce_to_band(mut a: MatMut<'_, f64>) -> (Vec<[f64; BAND + 1]>, F
     (band, First { factors })
 }
 
-/// The first stage. Panel by panel: QR of the part below the band, then with `Q = I - V T^-1 V'`
+/// Runs the first stage. For each panel: QR of the part below the band, then with `Q = I - V T^-1 V'`
 ///
 /// ```text
 /// W = A V T^-1,   Z = W - V (T^-T V' W) / 2,   A <- Q' A Q = A - Z V' - V Z'
@@ -103,12 +103,12 @@ fn to_band(mut a: MatMut<'_, f64>) -> Vec<Mat<f64>> {
     factors
 }
 
-/// The first columns of the panels that have something below the band to remove.
+/// Returns the first columns of the panels that have nonzero entries below the band.
 fn panels(n: usize) -> impl DoubleEndedIterator<Item = usize> + Clone {
     (0..n.saturating_sub(BAND + 1).div_ceil(BAND)).map(|panel| panel * BAND)
 }
 
-/// V of a panel: its part below the diagonal, with ones on it.
+/// Returns V of a panel: its part below the diagonal, with ones on the diagonal.
 fn vectors(panel: MatRef<'_, f64>) -> Mat<f64> {
     let size = panel.ncols().min(panel.nrows());
     Mat::from_fn(panel.nrows(), size, |i, j| match i.cmp(&j) {
@@ -118,8 +118,8 @@ fn vectors(panel: MatRef<'_, f64>) -> Mat<f64> {
     })
 }
 
-/// `C <- A V` for the symmetric A in a lower triangle, a strip of rows of C at a time:
-/// what is left of the diagonal block, the block itself, and, transposed, what is below it.
+/// Computes `C <- A V` for the symmetric A in a lower triangle, one strip of rows of C at a time: the product with the
+/// part left of the diagonal block, with the block itself, and with the transposed part below it.
 fn symmetric_product(c: MatMut<'_, f64>, a: MatRef<'_, f64>, v: MatRef<'_, f64>) {
     c.par_row_chunks_mut(STRIP).enumerate().for_each(|(strip, mut c)| {
         let (first, rows) = (strip * STRIP, c.nrows());
@@ -133,14 +133,14 @@ fn symmetric_product(c: MatMut<'_, f64>, a: MatRef<'_, f64>, v: MatRef<'_, f64>)
     });
 }
 
-/// `A <- A - X Y'`, lower triangle only.
+/// Computes `A <- A - X Y'`, lower triangle only.
 fn subtract_outer(a: MatMut<'_, f64>, x: MatRef<'_, f64>, y: MatRef<'_, f64>) {
     use BlockStructure::{Rectangular, TriangularLower};
     matmul_triangular(a, TriangularLower, Accum::Add, x, Rectangular, y.transpose(), Rectangular, -1.0, par());
 }
 
 impl First {
-    /// `B <- B Q1`, with Q1's vectors in the reduced matrix `a`.
+    /// Computes `B <- B Q1`, with Q1's vectors in the reduced matrix `a`.
     pub fn apply(&self, a: MatRef<'_, f64>, mut b: MatMut<'_, f64>) {
         for (first, t) in panels(a.nrows()).zip(&self.factors) {
             self.panel(a, b.rb_mut(), first, |x| {
@@ -150,7 +150,7 @@ impl First {
         }
     }
 
-    /// `B <- B Q1'`.
+    /// Computes `B <- B Q1'`.
     pub fn undo(&self, a: MatRef<'_, f64>, mut b: MatMut<'_, f64>) {
         for (first, t) in panels(a.nrows()).zip(&self.factors).collect::<Vec<_>>().into_iter().rev() {
             self.panel(a, b.rb_mut(), first, |x| {
@@ -160,7 +160,7 @@ impl First {
         }
     }
 
-    /// `B <- B - f(B V) V'` for one panel.
+    /// Computes `B <- B - f(B V) V'` for one panel.
     fn panel(&self, a: MatRef<'_, f64>, b: MatMut<'_, f64>, first: usize, f: impl Fn(MatMut<'_, f64>)) {
         let below = first + BAND;
         let v = vectors(a.submatrix(below, first, a.nrows() - below, BAND));
@@ -173,7 +173,7 @@ impl First {
 }
 
 impl Reduction {
-    /// `B <- B Q2` for the rows of a group, stored column by column.
+    /// Computes `B <- B Q2` for the rows of a group, stored column by column.
     #[inline(always)]
     pub fn apply_second(&self, group: &mut [[f64; LANES]]) {
         let Reflections { starts, ends, values } = &self.reflections;
@@ -184,7 +184,7 @@ impl Reduction {
         }
     }
 
-    /// `B <- B Q2'`.
+    /// Computes `B <- B Q2'`.
     #[inline(always)]
     pub fn undo_second(&self, group: &mut [[f64; LANES]]) {
         let Reflections { starts, ends, values } = &self.reflections;
@@ -195,22 +195,22 @@ impl Reduction {
     }
 }
 
-/// Reflections `I - v v' / tau` in the order in which they were made.
+/// Reflections `I - v v' / tau` in the order in which they were applied.
 struct Reflections {
     /// The first coordinate of each.
     starts: Vec<usize>,
-    /// Where the numbers of each end.
+    /// The end of each in `values`.
     ends: Vec<usize>,
-    /// For each, `1 / tau` and then v.
+    /// `1 / tau` and then v, for each.
     values: Vec<f64>,
 }
 
-/// `B <- B (I - v v' / tau)`; `values` are `1 / tau` and v.
+/// Computes `B <- B (I - v v' / tau)`; `values` are `1 / tau` and v.
 #[inline(always)]
 fn reflect(group: &mut [[f64; LANES]], start: usize, values: &[f64]) {
     let (inverse, v) = (values[0], &values[1..]);
     let columns = &mut group[start..start + v.len()];
-    // Four sums, to hide the latency of one.
+    // Four partial sums hide the latency of an addition.
     let mut sums = [[0.0f64; LANES]; 4];
     let (fours, rest) = columns.as_chunks::<4>();
     let (v_fours, v_rest) = v.as_chunks::<4>();
@@ -226,7 +226,7 @@ fn reflect(group: &mut [[f64; LANES]], start: usize, values: &[f64]) {
     }
 }
 
-/// `x + a y`, lane by lane.
+/// Computes `x + a y`, lane by lane.
 #[inline(always)]
 fn add_scaled(x: [f64; LANES], a: f64, y: [f64; LANES]) -> [f64; LANES] {
     std::array::from_fn(|lane| x[lane] + a * y[lane])
@@ -242,7 +242,7 @@ struct Chase {
     reflections: Reflections,
 }
 
-/// The chase as a value that is compiled once per instruction set.
+/// The chase as a value, so that it is compiled once per instruction set.
 struct Run<'a>(&'a mut Chase);
 
 impl pulp::NullaryFnOnce for Run<'_> {
@@ -270,7 +270,7 @@ impl Chase {
         Chase { n, band, reflections }
     }
 
-    /// Makes column `s` tridiagonal, and chases the bulge that this makes to the end of the band.
+    /// Makes column `s` tridiagonal, and chases the resulting bulge to the end of the band.
     #[inline(always)]
     fn sweep(&mut self, s: usize) {
         let (mut start, mut column) = (s + 1, s);
@@ -285,7 +285,7 @@ impl Chase {
                 break;
             }
             self.reflect_right(next, rows, start, &v[..length], inverse);
-            // Only the first column of the bulge has to go now: the next sweep starts there.
+            // Only the first column of the bulge must be eliminated now: the next sweep starts there.
             column = start;
             let width = length;
             (start, length) = (next, rows);
@@ -294,8 +294,8 @@ impl Chase {
         }
     }
 
-    /// The reflection that maps `A[start .., column]` to a multiple of its first axis, which is done there at once.
-    /// Gives v and `1 / tau`; 0 if there is nothing to do.
+    /// Computes the reflection that maps `A[start .., column]` to a multiple of its first axis, and applies it to that
+    /// column. Returns `1 / tau` and writes v; returns 0 if the column is already reduced.
     #[inline(always)]
     fn reflection(&mut self, start: usize, column: usize, length: usize, v: &mut [f64; BAND]) -> f64 {
         let at = column * STRIDE + (start - column);
@@ -320,7 +320,8 @@ impl Chase {
         inverse
     }
 
-    /// `D <- H D H` for the diagonal block at `start`: `D - v w' - w v'` with `w = D v / tau - (v' D v) / (2 tau^2) v`.
+    /// Computes `D <- H D H` for the diagonal block at `start`: `D - v w' - w v'` with
+    /// `w = D v / tau - (v' D v) / (2 tau^2) v`.
     #[inline(always)]
     fn two_sided(&mut self, start: usize, v: &[f64], inverse: f64) {
         if inverse == 0.0 {
@@ -351,7 +352,7 @@ impl Chase {
         }
     }
 
-    /// `E <- E H` for `E = A[row .. row + rows, start .. start + |v|]`.
+    /// Computes `E <- E H` for `E = A[row .. row + rows, start .. start + |v|]`.
     #[inline(always)]
     fn reflect_right(&mut self, row: usize, rows: usize, start: usize, v: &[f64], inverse: f64) {
         if inverse == 0.0 {
@@ -369,7 +370,7 @@ impl Chase {
         }
     }
 
-    /// `E <- H E` for `E = A[row .. row + |v|, first .. first + columns]`.
+    /// Computes `E <- H E` for `E = A[row .. row + |v|, first .. first + columns]`.
     #[inline(always)]
     fn reflect_left(&mut self, row: usize, first: usize, columns: usize, v: &[f64], inverse: f64) {
         if inverse == 0.0 {
@@ -384,7 +385,7 @@ impl Chase {
     }
 }
 
-/// A product of vectors in eight sums, which the compiler turns into vectors.
+/// Returns the dot product in eight partial sums, which the compiler vectorises.
 #[inline(always)]
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     let mut sums = [0.0f64; 8];
@@ -400,7 +401,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// `Z T Z' = A` and `Z' Z = I`, with Z made by transforming the identity; the upper triangle stays as it was.
+    /// `Z T Z' = A` and `Z' Z = I`, with Z from transforming the identity; the upper triangle does not change.
     #[test]
     fn both_stages_together_reproduce_the_matrix() {
         for n in [1, 2, 3, 31, 32, 33, 34, 64, 65, 66, 97, 150, 300] {

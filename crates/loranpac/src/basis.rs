@@ -1,13 +1,13 @@
 //! Q, an orthonormal basis of everything seen so far: `E x r`, columns only ever appended.
 //!
-//! Learning `H (E x m)` splits it into what the basis knows and what is new, `H = Q C + Qn Rn`:
+//! Learning `H (E x m)` splits it into known and new components, `H = Q C + Qn Rn`:
 //!
 //! ```text
 //! C  = Q' H;  [Qn, Rn] = qr(H - Q C);  D = Q' Qn;  [Qn, R2] = qr(Qn - Q D)      project, factorise, both again
 //! C <- C + D Rn,  Rn <- R2 Rn
 //! ```
 //!
-//! Cost: `8 E r m + O(E m^2)` flops, all of it matrix products. Only the m new columns are factorised.
+//! Cost: `8 E r m + O(E m^2)` flops, all in matrix products. Only the m new columns are factorised.
 
 use faer::linalg::matmul::matmul;
 use faer::prelude::{Reborrow, ReborrowMut};
@@ -20,12 +20,13 @@ use crate::memory::product;
 use crate::orthonormalise::{Factors, orthonormalise};
 use crate::scalar::Scalar;
 
-/// Columns per block. Growing the basis never moves what is there.
+/// Columns per block. Growing the basis never moves existing columns.
 pub(crate) const BLOCK: usize = 256;
-/// Rounds of re-orthogonalisation before we give up hope of improving; two do unless the data is adversarial.
+/// Maximum number of re-orthogonalisation rounds; two suffice unless the data is adversarial.
 const MAX_ROUNDS: usize = 5;
-/// A new direction that shrinks below this share of its length when it is projected again was rounding noise inside the
-/// span of the basis: it would never become orthogonal. A true one, above the drop level, keeps nearly all of its length.
+/// A new direction that shrinks below this share of its length when it is projected again is rounding noise inside the
+/// span of the basis, and would never become orthogonal. A true direction, above the drop level, keeps nearly all of
+/// its length.
 const TRUE_DIRECTION: f64 = 0.1;
 
 /// The basis, stored as blocks of columns.
@@ -33,27 +34,28 @@ const TRUE_DIRECTION: f64 = 0.1;
 pub struct Basis<T> {
     width: usize,
     rank: usize,
-    /// Each holds BLOCK columns, or room for them.
+    /// Each holds BLOCK columns, or has capacity for them.
     blocks: Vec<Buffer<T>>,
 }
 
-/// `H = Q C + Qn Rn`, up to what was left out.
+/// `H = Q C + Qn Rn`, up to the residuals that were dropped.
 pub struct Split {
     /// C: coordinates in the old basis, r x m.
     pub known: Mat<f64>,
     /// Rn: coordinates in the new directions, p x m.
     pub new: Mat<f64>,
-    /// How much of each sample's length was left out, because it is of rounding size.
+    /// The length of the dropped residual of each sample; it is of rounding size.
     pub left_out: Vec<f64>,
 }
 
 impl<T: Scalar> Basis<T> {
-    /// An empty basis for lifted features of this width.
+    /// Creates an empty basis for lifted features of this width.
     pub fn new(width: usize) -> Self {
         Basis { width, rank: 0, blocks: Vec::new() }
     }
 
-    /// A basis from its columns, in blocks as [`Basis::blocks_for`] divides them. None if they are not of that size.
+    /// Creates a basis from its columns, in blocks as [`Basis::blocks_for`] divides them. Returns None if the sizes do
+    /// not match.
     pub fn from_blocks(width: usize, rank: usize, mut blocks: Vec<Buffer<T>>) -> Option<Self> {
         let fits = |(block, columns): (&Buffer<T>, usize)| width.checked_mul(columns) == Some(block.len());
         let sizes = Self::blocks_for(rank);
@@ -68,12 +70,12 @@ impl<T: Scalar> Basis<T> {
         Some(Basis { width, rank, blocks })
     }
 
-    /// The columns that stand together in memory, for a basis of this rank.
+    /// Returns the ranges of columns that are contiguous in memory, for a basis of this rank.
     pub fn blocks_for(rank: usize) -> impl ExactSizeIterator<Item = std::ops::Range<usize>> {
         (0..rank.div_ceil(BLOCK)).map(move |block| block * BLOCK..rank.min((block + 1) * BLOCK))
     }
 
-    /// The columns from `first` on, one after the other, in runs that stand together in memory.
+    /// Returns the columns from `first` on, in order, as runs that are contiguous in memory.
     pub fn columns(&self, first: usize) -> impl Iterator<Item = &[T]> {
         self.blocks().filter_map(move |(at, q)| {
             let skip = first.saturating_sub(at).min(q.ncols());
@@ -82,27 +84,27 @@ impl<T: Scalar> Basis<T> {
         })
     }
 
-    /// Number of directions, r.
+    /// Returns the number of directions, r.
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// Lifted width, E.
+    /// Returns the lifted width, E.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Bytes held in memory.
+    /// Returns the bytes held in memory.
     pub fn bytes(&self) -> usize {
         self.blocks.len() * self.width * BLOCK * size_of::<T>()
     }
 
-    /// Bytes that a basis of this size takes.
+    /// Returns the bytes that a basis of this size takes.
     pub fn bytes_for(width: usize, rank: usize) -> usize {
         product(&[width, rank.div_ceil(BLOCK), BLOCK, size_of::<T>()])
     }
 
-    /// The columns, block by block: (first column, columns).
+    /// Returns the columns, block by block: (first column, columns).
     fn blocks(&self) -> impl Iterator<Item = (usize, MatRef<'_, T>)> {
         self.blocks.iter().enumerate().map(|(index, block)| {
             let first = index * BLOCK;
@@ -111,12 +113,12 @@ impl<T: Scalar> Basis<T> {
         })
     }
 
-    /// `H' Q` (m x r). Written this way round because it is GEMM's fastest shape.
+    /// Computes `H' Q` (m x r). This orientation is GEMM's fastest shape.
     pub fn project(&self, h: MatRef<'_, T>) -> Mat<T> {
         self.project_onto(h, 0)
     }
 
-    /// `H' Q` for the columns of Q from `first` on.
+    /// Computes `H' Q` for the columns of Q from `first` on.
     pub fn project_onto(&self, h: MatRef<'_, T>, first: usize) -> Mat<T> {
         let mut c = Mat::zeros(h.ncols(), self.rank - first);
         for (at, q) in self.blocks() {
@@ -130,7 +132,7 @@ impl<T: Scalar> Basis<T> {
         c
     }
 
-    /// `H <- H + alpha Q C` for C of r rows.
+    /// Computes `H <- H + alpha Q C` for C of r rows.
     pub fn add_product(&self, h: MatMut<'_, T>, c: MatRef<'_, T>, alpha: f64) {
         h.par_row_chunks_mut(PANEL).enumerate().for_each(|(panel, mut h)| {
             for (first, q) in self.blocks() {
@@ -140,14 +142,14 @@ impl<T: Scalar> Basis<T> {
         });
     }
 
-    /// Splits `h` (E x m, destroyed) into known and new, and appends the new directions.
+    /// Splits `h` (E x m, destroyed) into known and new components, and appends the new directions.
     pub fn absorb(&mut self, mut h: MatMut<'_, T>, norms: &[f64], drop: f64) -> Split {
         let split = self.split(h.rb_mut(), norms, drop);
         self.append(h.rb().subcols(0, split.new.nrows()));
         split
     }
 
-    /// Splits `h` (E x m) into known and new; the new directions Qn replace its first columns.
+    /// Splits `h` (E x m) into known and new components; the new directions Qn replace its first columns.
     ///
     /// `norms` are the columns' lengths. A residual of at most `drop` times that is rounding noise and adds no
     /// direction; with `drop = 0` every residual becomes one, as in a plain QR factorisation.
@@ -191,7 +193,7 @@ impl<T: Scalar> Basis<T> {
         while done < columns.ncols() {
             let place = self.rank % BLOCK;
             if place == 0 {
-                // Zeroed lazily by the system: memory is used as columns are written.
+                // The system zeroes the memory lazily: it is used as columns are written.
                 self.blocks.push(Buffer::from(vec![T::from_f64(0.0); self.width * BLOCK]));
             }
             let count = (BLOCK - place).min(columns.ncols() - done);
@@ -206,7 +208,7 @@ impl<T: Scalar> Basis<T> {
         }
     }
 
-    /// `Q <- Q V` for V of r rows and at most r columns, in place, a panel of rows at a time.
+    /// Computes `Q <- Q V` for V of r rows and at most r columns, in place, a panel of rows at a time.
     pub fn rotate(&mut self, v: MatRef<'_, f64>) {
         assert!(v.nrows() == self.rank && v.ncols() <= self.rank);
         if self.rank == 0 {
@@ -242,7 +244,7 @@ impl<T: Scalar> Basis<T> {
         self.blocks.truncate(kept.div_ceil(BLOCK));
     }
 
-    /// `Q' Q` in f64, lower triangle. Cost: `E r^2` flops in f64.
+    /// Computes `Q' Q` in f64, lower triangle. Cost: `E r^2` flops in f64.
     pub fn gram(&self) -> Mat<f64> {
         let mut sum = Mat::<f64>::zeros(self.rank, self.rank);
         let mut wide = Mat::<f64>::zeros(PANEL.min(self.width), self.rank);
@@ -262,7 +264,7 @@ impl<T: Scalar> Basis<T> {
         sum
     }
 
-    /// How far the basis is from orthonormal: the largest `| |q_i|^2 - 1 |`, and for the products of different
+    /// Measures how far the basis is from orthonormal: the largest `| |q_i|^2 - 1 |`, and for the products of different
     /// columns an estimate of their size in each row of `Q' Q`, from one random vector: `(Q' (Q g) - g) / sqrt(r)`.
     /// Cost: `6 E r` flops.
     pub fn drift(&self) -> f64 {
@@ -279,7 +281,7 @@ impl<T: Scalar> Basis<T> {
     }
 }
 
-/// +1 or -1, by a fixed scramble of the index.
+/// Returns +1 or -1, from a fixed hash of the index.
 fn random_sign(index: usize) -> f64 {
     let scrambled = (index as u64 ^ 0x5851_f42d_4c95_7f2d).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     if (scrambled ^ (scrambled >> 29)).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 }

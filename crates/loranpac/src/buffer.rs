@@ -1,18 +1,18 @@
-//! Numbers in memory of our own, or in memory that somebody shares with us, such as a mapped file.
+//! Numbers in owned memory, or in shared memory such as a mapped file.
 
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// Memory that outlives whatever looks at it.
+/// Shared memory that outlives its views.
 pub type Source<T> = Arc<dyn AsRef<[T]> + Send + Sync>;
 
-/// A run of numbers that is read from where it lies, and copied when it is first changed.
+/// A run of numbers that is read in place, and copied on the first write.
 #[derive(Clone)]
 pub enum Buffer<T> {
-    /// Memory of our own, shared with copies until one of them changes.
+    /// Owned memory, shared with clones until one of them changes.
     Owned(Arc<Vec<T>>),
-    /// A part of somebody else's.
+    /// A range of shared memory.
     Shared(Source<T>, Range<usize>),
 }
 
@@ -23,13 +23,13 @@ impl<T> From<Vec<T>> for Buffer<T> {
 }
 
 impl<T: Clone> Buffer<T> {
-    /// A part of shared memory; None if it does not reach so far.
+    /// Creates a view of a range of shared memory; returns None if the range is out of bounds.
     pub fn shared(source: Source<T>, range: Range<usize>) -> Option<Self> {
         (*source).as_ref().get(range.clone())?;
         Some(Buffer::Shared(source, range))
     }
 
-    /// The numbers, to be changed: from now on they are our own.
+    /// Returns the numbers for writing; shared numbers are copied first.
     pub fn to_mut(&mut self) -> &mut Vec<T> {
         if let Buffer::Shared(..) = self {
             *self = Buffer::from(self.to_vec());

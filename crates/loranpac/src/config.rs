@@ -1,4 +1,4 @@
-//! Everything that can be chosen about LoRanPAC, apart from its feature space.
+//! The settings of LoRanPAC, apart from its feature space.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,21 +20,21 @@ pub enum Schedule {
     Paper,
 }
 
-/// Everything that can be chosen about the learner, apart from its lift.
+/// The settings of the learner, apart from its lift.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Config {
     /// Hard (the paper) or soft.
     pub filter: Filter,
-    /// r_max: the most directions that a classifier uses. Between compressions the basis itself may be larger by a
-    /// quarter or by a chunk, whichever is more (see [`crate::memory::with_slack`]).
+    /// r_max: the maximum number of directions of a classifier. Between compressions the basis itself may exceed it by
+    /// a quarter or by a chunk, whichever is larger (see [`crate::memory::with_slack`]).
     pub max_rank: usize,
     /// When the spectrum is cut.
     pub schedule: Schedule,
     /// Residuals below this many rounding units of a sample's length add no direction; 0 keeps all of them.
     pub drop: f64,
-    /// The most samples that are lifted and absorbed at a time; larger tasks are divided evenly.
+    /// The maximum number of samples that are lifted and absorbed at a time; larger tasks are divided evenly.
     pub chunk: usize,
-    /// Whether samples are kept in half precision, where they are kept: at infinite width.
+    /// Whether kept samples are stored in half precision (infinite width).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub half: bool,
 }
@@ -53,7 +53,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Checks that the settings are possible.
+    /// Checks that the settings are valid.
     pub fn validate(self) -> Result<Self, Error> {
         self.filter.validate()?;
         if self.max_rank == 0 {
@@ -74,12 +74,12 @@ impl Config {
 }
 
 impl Config {
-    /// Checks that the settings are possible at this width.
+    /// Checks that the settings are valid at this width.
     pub(crate) fn validate_for(self, width: Width) -> Result<Self, Error> {
         let config = self.validate()?;
         let infinite = width.is_infinite();
         if config.schedule == Schedule::Paper && infinite {
-            let reason = "the paper schedule cuts computed features; at infinite width nothing is lost by waiting";
+            let reason = "the paper schedule cuts computed features; use the late schedule at infinite width";
             return Err(Error::setting("schedule", "paper", reason));
         }
         if config.half && !infinite {
@@ -92,7 +92,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Checks that samples can be kept as the settings say: half precision holds numbers up to 65,504.
+    /// Checks that samples can be stored with these settings: half precision holds numbers up to 65,504.
     pub fn accepts(&self, x: Features<'_>) -> Result<(), Error> {
         let limit = half::f16::MAX.to_f32();
         for row in 0..if self.half { x.len() } else { 0 } {

@@ -1,6 +1,6 @@
-//! Everything that can go wrong in the engine, with the fields that a person needs to put it right.
+//! Errors of the engine, with the fields that are needed to correct them.
 
-/// Why the engine refused. A call that returns an error has left the model as it was, but for [`Error::Eigen`] from
+/// An error of the engine. A call that returns an error leaves the model unchanged, except for [`Error::Eigen`] from
 /// learning with a method that truncates afterwards (the LoRanPAC family, OR-Fit): the task is then part of the model,
 /// and only its truncation is missing.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -29,9 +29,9 @@ pub enum Error {
     /// The samples have another number of features than the model.
     #[error("the samples have {found} features each, but the model was made for {expected}")]
     Dimension {
-        /// What the model expects.
+        /// The number that the model expects.
         expected: usize,
-        /// What was given.
+        /// The number that was given.
         found: usize,
     },
     /// A flat array does not divide into rows.
@@ -53,35 +53,35 @@ pub enum Error {
     /// A task without samples.
     #[error("the task has no samples")]
     EmptyTask,
-    /// The model was asked to predict before it learned anything.
+    /// Prediction was requested before anything was learned.
     #[error("the model has not learned anything yet; give it a task first")]
     NothingLearned,
     /// A setting is outside its range.
     #[error("{name} = {value} is not possible: {reason}")]
     Setting {
-        /// Name of the setting as the user knows it.
+        /// Name of the setting, as users spell it.
         name: &'static str,
-        /// What was given.
+        /// The value that was given.
         value: String,
         /// What is expected.
         reason: String,
     },
-    /// A method does not know a setting.
-    #[error("method {method} has no setting {name:?}; it knows {known}")]
+    /// A method does not have a setting.
+    #[error("method {method} has no setting {name:?}; its settings: {known}")]
     UnknownSetting {
         /// Method name.
         method: &'static str,
         /// The setting that was given.
         name: String,
-        /// The ones there are.
+        /// The settings that it has.
         known: String,
     },
     /// No such method in the registry.
     #[error("there is no method {name:?}; the methods are {known}")]
     UnknownMethod {
-        /// What was asked for.
+        /// The name that was given.
         name: String,
-        /// The ones there are.
+        /// The methods that exist.
         known: String,
     },
     /// The projection does not fit the features or the width.
@@ -91,10 +91,10 @@ pub enum Error {
         rows: usize,
         /// Columns of P (the feature dimension d).
         columns: usize,
-        /// What does not fit.
+        /// Why it does not fit.
         reason: String,
     },
-    /// Samples that are to be taken back or relabelled were never learned, or not under that label.
+    /// Samples to be unlearned or relabelled were never learned, or not under that label.
     #[error(
         "row {row} was never learned under its label: most of it is new to the model, or the class has no sample left"
     )]
@@ -102,25 +102,25 @@ pub enum Error {
         /// Row (sample), from 0.
         row: usize,
     },
-    /// Samples cannot be taken back exactly, because parts of them are gone.
+    /// Samples cannot be unlearned exactly, because cuts have removed parts of them.
     #[error(
-        "samples cannot be taken back exactly: {cuts} cuts of the spectrum (a cap on the basis, or the paper schedule) have \
-         removed parts of them; learn anew without them"
+        "samples cannot be unlearned exactly: {cuts} cuts of the spectrum (a cap on the basis, or the paper schedule) have \
+         removed parts of them; learn a new model without them"
     )]
     NotExact {
         /// Cuts so far.
         cuts: usize,
     },
-    /// Samples cannot be taken back, because they are too long beside the others.
+    /// Samples cannot be unlearned, because they are too long compared with the others.
     #[error(
-        "samples cannot be taken back: they are so much longer than the others that rounding would replace what is left; learn \
+        "samples cannot be unlearned: they are so much longer than the others that rounding would replace the remaining samples; learn \
          anew without them"
     )]
     RoundedAway,
-    /// All samples would be taken back.
-    #[error("taking back {samples} samples would leave nothing; start a new model instead")]
+    /// All samples would be unlearned.
+    #[error("unlearning {samples} samples would leave none; create a new model instead")]
     NothingLeft {
-        /// Samples that were to be taken back.
+        /// Number of samples to be unlearned.
         samples: usize,
     },
     /// Two classes have the same label.
@@ -134,23 +134,23 @@ pub enum Error {
     DifferentLifts {
         /// The lift of the first model.
         ours: String,
-        /// That of the other.
+        /// The lift of the other model.
         theirs: String,
     },
-    /// No class of this name.
+    /// No class has this label.
     #[error("there is no class {label}; the model has {classes} classes")]
     UnknownClass {
-        /// What was asked for.
+        /// The label that was given.
         label: String,
-        /// How many there are.
+        /// Number of classes of the model.
         classes: usize,
     },
-    /// The estimate of the peak does not fit.
+    /// The estimated peak exceeds the available memory.
     #[error("{0}")]
     Memory(String),
-    /// A weight of the classifier is beyond single precision.
+    /// A weight of the classifier is beyond the range of single precision.
     #[error(
-        "the classifier has weights beyond single precision: the features are too small, or too different in scale; scale them"
+        "the classifier has weights beyond single precision: the features are too small, or too different in scale; rescale them"
     )]
     Overflow,
     /// No eigensolver converged.
@@ -163,7 +163,7 @@ pub enum Error {
         rank: usize,
     },
     /// The Gram matrix is not positive definite even with its ridge.
-    #[error("S + {ridge:e} I is not positive definite ({rank} x {rank}); a larger ridge helps: --set ridge=...")]
+    #[error("S + {ridge:e} I is not positive definite ({rank} x {rank}); set a larger `ridge`")]
     NotPositiveDefinite {
         /// Size of the Gram matrix.
         rank: usize,
@@ -173,12 +173,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// A setting outside its range.
+    /// Creates the error of a setting outside its range.
     pub fn setting(name: &'static str, value: impl ToString, reason: impl Into<String>) -> Self {
         Error::Setting { name, value: value.to_string(), reason: reason.into() }
     }
 
-    /// Samples without features.
+    /// Creates the error of samples without features.
     pub(crate) fn no_features() -> Self {
         Error::setting("dim", 0, "samples need at least one feature")
     }

@@ -1,20 +1,20 @@
-//! Samples as they come in: a C-order `(n, d)` array, which is the paper's `d x n` matrix without a copy.
+//! Input samples: a C-order `(n, d)` array, which is the paper's `d x n` matrix without a copy.
 
 use faer::MatRef;
 
 use crate::error::Error;
 
-/// Features beyond this would overflow `f32` once they are lifted and squared.
+/// Features above this would overflow `f32` once they are lifted and squared.
 const LARGEST: f32 = 1e12;
 
-/// A borrowed batch of samples, one row of `dim` features after the other.
+/// A borrowed batch of samples: rows of `dim` features, one after the other.
 #[derive(Debug, Clone, Copy)]
 pub struct Features<'a> {
     data: &'a [f32],
     dim: usize,
 }
 
-/// Samples in any of the forms that models take: [`Features`], or a flat row-major array whose width the model knows.
+/// Samples in any accepted form: [`Features`], or a flat row-major array whose width the model defines.
 pub trait IntoFeatures<'a> {
     /// Views them as samples of `dim` features.
     fn into_features(self, dim: usize) -> Result<Features<'a>, Error>;
@@ -53,33 +53,33 @@ impl<'a> Features<'a> {
         Ok(Features { data, dim })
     }
 
-    /// Number of samples.
+    /// Returns the number of samples.
     pub fn len(&self) -> usize {
         self.data.len() / self.dim
     }
 
-    /// Whether there are no samples.
+    /// Returns whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.data.is_empty()
     }
 
-    /// Features per sample, d.
+    /// Returns the number of features per sample, d.
     pub fn dim(&self) -> usize {
         self.dim
     }
 
-    /// One sample.
+    /// Returns one sample.
     pub fn row(&self, row: usize) -> &'a [f32] {
         &self.data[row * self.dim..(row + 1) * self.dim]
     }
 
-    /// Samples in batches of at most `size`.
+    /// Divides the samples into batches of at most `size`.
     pub fn chunks(&self, size: usize) -> impl Iterator<Item = Features<'a>> + use<'a> {
         let dim = self.dim;
         self.data.chunks(size.max(1).saturating_mul(dim)).map(move |data| Features { data, dim })
     }
 
-    /// The paper's X: `d x n`, one column per sample.
+    /// Returns the paper's X: `d x n`, one column per sample.
     pub fn as_matrix(&self) -> MatRef<'a, f32> {
         MatRef::from_column_major_slice(self.data, self.dim, self.len())
     }
@@ -90,7 +90,8 @@ impl<'a> Features<'a> {
             return Err(Error::Dimension { expected: dim, found: self.dim });
         }
         for row in 0..self.len() {
-            // One pass that the compiler vectorises (a NaN compares false); the culprit is looked for if there is one.
+            // One pass that the compiler vectorises (a NaN compares false); the offending value is located only if
+            // there is one.
             if self.row(row).iter().fold(true, |fine, v| fine & (v.abs() <= LARGEST)) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Class labels: what users call their classes, and the table that numbers them.
+//! Class labels as users write them, and the table that numbers them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
-/// What a user calls a class: a number or a text.
+/// The label of a class: a number or a text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Label {
@@ -44,8 +44,8 @@ impl From<&str> for Label {
     }
 }
 
-/// Labels in the order in which they first appeared; a class's index is its place here, and changes only when an earlier
-/// class is forgotten.
+/// Labels in the order of their first appearance. The index of a class is its place here, and changes only when an
+/// earlier class is forgotten.
 #[derive(Debug, Clone, Default)]
 pub struct LabelTable {
     labels: Vec<Label>,
@@ -53,7 +53,7 @@ pub struct LabelTable {
 }
 
 impl LabelTable {
-    /// A table of these labels, which must differ.
+    /// Creates a table of these labels, which must be distinct.
     pub fn from_labels(labels: &[Label]) -> Result<Self, Error> {
         let mut table = LabelTable::default();
         for (index, label) in labels.iter().enumerate() {
@@ -64,12 +64,12 @@ impl LabelTable {
         Ok(table)
     }
 
-    /// The index of a label, if it is known.
+    /// Returns the index of a label, if it is in the table.
     pub fn get(&self, label: &Label) -> Option<usize> {
         self.index.get(label).copied()
     }
 
-    /// The index of a label, which is added if it is new.
+    /// Returns the index of a label, which is added if it is new.
     pub fn get_or_insert(&mut self, label: &Label) -> usize {
         if let Some(index) = self.get(label) {
             return index;
@@ -88,7 +88,7 @@ impl LabelTable {
         }
     }
 
-    /// Gives a class another label; false if that is taken.
+    /// Renames a class; returns false if the label is taken.
     pub fn rename(&mut self, index: usize, label: Label) -> bool {
         if self.index.contains_key(&label) || index >= self.labels.len() {
             return false;
@@ -99,12 +99,12 @@ impl LabelTable {
         true
     }
 
-    /// The index of a label that must be known.
+    /// Returns the index of a label, or an error if it is not in the table.
     pub(crate) fn find(&self, label: &Label) -> Result<usize, Error> {
         self.get(label).ok_or_else(|| Error::UnknownClass { label: label.to_string(), classes: self.len() })
     }
 
-    /// The index of a class that can be removed: a model needs at least one.
+    /// Returns the index of a class to be removed, or an error if it is the only one: a model needs at least one.
     pub(crate) fn removable(&self, label: &Label) -> Result<usize, Error> {
         let class = self.find(label)?;
         if self.len() == 1 {
@@ -114,27 +114,27 @@ impl LabelTable {
         Ok(class)
     }
 
-    /// Gives a class a name that must be free, and tells its index.
+    /// Renames a class to a label that must be free; returns its index.
     pub(crate) fn renamed(&mut self, from: &Label, to: Label) -> Result<usize, Error> {
         let class = self.find(from)?;
         if self.rename(class, to.clone()) {
             return Ok(class);
         }
-        let reason = "another class has it; relabel moves samples into that class";
+        let reason = "another class has this label; relabel moves samples into that class";
         Err(Error::Setting { name: "label", value: to.to_string(), reason: reason.to_owned() })
     }
 
-    /// All labels by index.
+    /// Returns all labels by index.
     pub fn labels(&self) -> &[Label] {
         &self.labels
     }
 
-    /// Number of classes.
+    /// Returns the number of classes.
     pub fn len(&self) -> usize {
         self.labels.len()
     }
 
-    /// Whether no class is known.
+    /// Returns whether there are no classes.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What every method can do.
+//! The interface of every method.
 
 use serde::Serialize;
 
@@ -8,51 +8,52 @@ use crate::error::Error;
 use crate::features::Features;
 use crate::label::{Label, LabelTable};
 
-/// A method that learns task after task. Unless its entry in the registry says otherwise, it does not keep samples after
-/// [`Learner::learn`] returns.
+/// A method that learns task after task. Unless its entry in the registry states otherwise, it does not keep samples
+/// after [`Learner::learn`] returns.
 pub trait Learner: Send {
     /// Learns a task. Classes may be new or known, in any mixture. Bad input changes nothing.
     fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error>;
 
-    /// The classifier of everything learned so far. It is formed when it is first asked for after a task; it does not
-    /// change when more is learned.
+    /// Returns the classifier of everything learned so far. It is formed on the first call after a task; further
+    /// learning does not change it.
     fn classifier(&mut self) -> Result<Classifier, Error>;
 
-    /// Eigenvalues of the feature Gram matrix as the model has it, in descending order, for methods that keep it in a
+    /// Returns the eigenvalues of the model's feature Gram matrix in descending order, for methods that keep it in a
     /// basis: of `H H'` while nothing was lost, of `B_t B_t'` cut to k_t in the paper schedule.
     fn spectrum(&mut self) -> Result<Option<Vec<f64>>, Error> {
         Ok(None)
     }
 
-    /// The classes by index.
+    /// Returns the classes by index.
     fn classes(&self) -> &LabelTable;
 
-    /// What is known about the model now. Certificate and error refer to the classifier if it is up to date.
+    /// Returns a summary of the model. Certificate and error refer to the classifier if it is up to date.
     fn summary(&self) -> Summary;
 
-    /// The settings of the method, for records.
+    /// Returns the settings of the method, for records.
     fn settings(&self) -> serde_json::Value {
         serde_json::json!({})
     }
 
-    /// Bytes that the model holds between tasks, work space included; its lift, which it may share, is not.
+    /// Returns the bytes that the model holds between tasks, work space included; its lift, which may be shared, is
+    /// excluded.
     fn state_bytes(&self) -> usize;
 
-    /// An estimate of the bytes that it will need at its worst moment in a stream of these sizes.
+    /// Estimates the peak memory in bytes for a stream of these sizes.
     fn peak_bytes(&self, stream: &StreamSizes) -> usize;
 }
 
-/// How much is going to be learned.
+/// The sizes of a stream of tasks.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamSizes {
     /// Samples in all.
     pub samples: usize,
     /// Samples in the largest task.
     pub largest_task: usize,
-    /// Classes in the end.
+    /// Number of classes at the end.
     pub classes: usize,
 }
-/// What is known about a model.
+/// A summary of a model.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Summary {
     /// Samples learned.
@@ -71,15 +72,15 @@ pub struct Summary {
     pub train_mse_upper: Option<f64>,
     /// The paper's quantities.
     pub certificate: Option<Certificate>,
-    /// The share of samples that the model would get right without having seen them, where it keeps samples.
+    /// Leave-one-out accuracy, for models that keep samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leave_one_out: Option<f64>,
-    /// How far a recursively updated inverse is from inverting what it should, for methods that have one.
+    /// The residual of a recursively updated inverse, for methods that have one.
     pub drift: Option<f64>,
 }
 
 impl Summary {
-    /// The certificate in words, if there is one.
+    /// Returns the certificate as text, if there is one.
     pub fn verdict(&self) -> Option<Verdict> {
         let mse = self.train_mse?;
         Some(self.certificate?.verdict(mse, self.train_mse_upper.unwrap_or(mse)))

@@ -11,14 +11,14 @@
 //! // Classes arrive one after the other, under any labels.
 //! model.learn(&[1.0, 0.1, 0.9, -0.1], &["east", "east"])?;
 //! model.learn(&[0.1, 1.0, -0.1, 1.1], &["north", "north"])?;
-//! // A classifier is a value: it answers from any thread while the model learns on.
+//! A classifier is a value: it predicts in any thread while the model continues to learn.
 //! let classifier = model.classifier()?;
 //! assert_eq!(classifier.predict(&[0.0, 0.7])?, [Label::from("north")]);
 //! # Ok::<(), loranpac::Error>(())
 //! ```
 //!
-//! This crate reads no files, prints nothing, knows no clock and has no global state; it runs on the rayon pool of
-//! its caller. Columns are samples, as in the paper: a C-order `(n, d)` array is the paper's `d x n` matrix.
+//! This crate reads no files, prints nothing, uses no clock and has no global state; it runs on the rayon pool of its
+//! caller. Columns are samples, as in the paper: a C-order `(n, d)` array is the paper's `d x n` matrix.
 
 mod band;
 mod basis;
@@ -65,7 +65,7 @@ pub use scores::Scores;
 pub use truncation::Truncation;
 pub use width::Width;
 
-/// The parts that models are made of: for those who store models, extend the engine, or study it.
+/// The parts of models, for code that stores models, extends the engine, or studies it.
 pub mod internals {
     pub use crate::basis::{Basis, Split};
     pub use crate::buffer::{Buffer, Source};
@@ -77,7 +77,7 @@ pub mod internals {
     pub use crate::statistics::{Cut, DEFAULT_DROP, Losses, State, Statistics, Step};
 }
 
-/// The examples of the page on the library compile and hold.
+/// Compiles and runs the examples of the documentation page on the library.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/api.md")]
 struct ApiPage;

@@ -1,4 +1,4 @@
-//! The few dense kernels that the basis and the Gram matrix share, on top of faer.
+//! The dense kernels that the basis and the Gram matrix share, on top of faer.
 
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::{llt, llt_pivoting};
@@ -14,15 +14,15 @@ use crate::scalar::Scalar;
 /// Rows of an E-sized matrix that one thread works on at a time: small enough to stay in a core's cache.
 pub(crate) const PANEL: usize = 256;
 
-/// As many threads as the current rayon pool has.
+/// Returns parallelism with as many threads as the current rayon pool has.
 pub(crate) fn par() -> Par {
     Par::rayon(0)
 }
 
-/// `A' A` of a tall matrix in f64 (lower triangle only), whatever its own precision.
+/// Computes `A' A` of a tall matrix in f64 (lower triangle only), for any element type.
 ///
-/// Each thread sums a fixed range of rows and the parts are added in order, so that the result is the same every
-/// time for a given number of threads.
+/// Each thread sums a fixed range of rows and the parts are added in order, so that the result is reproducible for a
+/// given number of threads.
 pub(crate) fn gram_f64<T: Scalar>(a: MatRef<'_, T>) -> Mat<f64> {
     let (rows, m) = (a.nrows(), a.ncols());
     let share = rows.div_ceil(rayon::current_num_threads()).max(1);
@@ -45,7 +45,7 @@ pub(crate) fn gram_f64<T: Scalar>(a: MatRef<'_, T>) -> Mat<f64> {
     parts.into_iter().reduce(|a, b| a + b).unwrap_or_else(|| Mat::zeros(m, m))
 }
 
-/// `C <- C + alpha A A'`, lower triangle of C only.
+/// Computes `C <- C + alpha A A'`, lower triangle of C only.
 pub(crate) fn add_product_lower(c: MatMut<'_, f64>, a: MatRef<'_, f64>, alpha: f64, par: Par) {
     matmul_triangular(
         c,
@@ -60,15 +60,17 @@ pub(crate) fn add_product_lower(c: MatMut<'_, f64>, a: MatRef<'_, f64>, alpha: f
     );
 }
 
-/// `A = L L'` in place, reading and writing the lower triangle only. False if A is not positive definite.
+/// Computes `A = L L'` in place, reading and writing the lower triangle only. Returns false if A is not positive
+/// definite.
 ///
-/// Right-looking in blocks; faer's own factorisation uses the upper triangle as scratch, and ours holds S there.
+/// Right-looking in blocks. faer's own factorisation uses the upper triangle as scratch, which holds S here.
 pub(crate) fn cholesky_lower(a: MatMut<'_, f64>, par: Par) -> bool {
     cholesky_by_blocks(a, par, |block| llt_in_place(block).map(|_| Vec::new()))
 }
 
-/// The same for a semidefinite matrix with a diagonal of ones: rows that add no more than `tolerance` to the span of those
-/// before them have a column of zeros in L, but for a one on the diagonal. Tells which rows are independent.
+/// Computes the same for a semidefinite matrix with a diagonal of ones. Rows that add no more than `tolerance` to the
+/// span of the previous rows get a column of zeros in L, except for a one on the diagonal. Returns which rows are
+/// independent.
 pub(crate) fn cholesky_of_independent(a: MatMut<'_, f64>, tolerance: f64, par: Par) -> Vec<bool> {
     let mut independent = vec![true; a.nrows()];
     let mut first = 0;
@@ -86,7 +88,7 @@ pub(crate) fn cholesky_of_independent(a: MatMut<'_, f64>, tolerance: f64, par: P
     independent
 }
 
-/// Cholesky as in a textbook, for small blocks; returns the columns that add nothing.
+/// Computes the textbook Cholesky factorisation of a small block; returns the dependent columns.
 fn cholesky_column_by_column(mut a: MatMut<'_, f64>, tolerance: f64) -> Vec<usize> {
     let n = a.nrows();
     let mut dependent = Vec::new();
@@ -109,7 +111,8 @@ fn cholesky_column_by_column(mut a: MatMut<'_, f64>, tolerance: f64) -> Vec<usiz
     dependent
 }
 
-/// `A = L L'` of a small block in place; the smallest squared pivot, or None if A is not positive definite.
+/// Computes `A = L L'` of a small block in place; returns the smallest squared pivot, or None if A is not positive
+/// definite.
 fn llt_in_place(mut a: MatMut<'_, f64>) -> Option<f64> {
     let needed = llt::factor::cholesky_in_place_scratch::<f64>(a.nrows(), Par::Seq, Default::default());
     let mut scratch = MemBuffer::new(needed);
@@ -118,8 +121,8 @@ fn llt_in_place(mut a: MatMut<'_, f64>) -> Option<f64> {
     Some((0..a.nrows()).map(|i| a[(i, i)] * a[(i, i)]).fold(f64::INFINITY, f64::min))
 }
 
-/// A Cholesky factorisation whose diagonal blocks somebody else factorises, and tells which of their columns add nothing;
-/// false if that fails.
+/// Computes a blocked Cholesky factorisation. Diagonal blocks are factorised by a callback, which returns their
+/// dependent columns; returns false if it fails.
 fn cholesky_by_blocks(
     a: MatMut<'_, f64>,
     par: Par,
@@ -142,8 +145,9 @@ fn cholesky_by_blocks(
     true
 }
 
-/// `P A P' = L L'` in place (lower triangle), taking the row with the largest residual next, until what is left is rounding of
-/// the largest. Returns the rank, which is the number of columns of L, and the rows in the order in which they came.
+/// Computes `P A P' = L L'` in place (lower triangle). The next pivot is the row with the largest residual, until the
+/// residuals are rounding of the largest. Returns the rank, which is the number of columns of L, and the rows in pivot
+/// order.
 pub(crate) fn pivoted_cholesky(a: MatMut<'_, f64>) -> Option<(usize, Vec<usize>)> {
     let n = a.nrows();
     if (0..n).all(|i| a[(i, i)] == 0.0) {
@@ -178,7 +182,7 @@ pub(crate) fn mirror_upper(a: MatMut<'_, f64>, scale: f64) {
     );
 }
 
-/// `B <- scale A'` in cache-sized tiles.
+/// Computes `B <- scale A'` in cache-sized tiles.
 fn copy_transposed(a: MatRef<'_, f64>, b: MatMut<'_, f64>, scale: f64) {
     b.par_col_chunks_mut(64).enumerate().for_each(|(strip, mut b)| {
         let a = a.subrows(64 * strip, b.ncols());
@@ -195,7 +199,7 @@ fn copy_transposed(a: MatRef<'_, f64>, b: MatMut<'_, f64>, scale: f64) {
 /// A sample of this length or less counts as zero: f32 cannot normalise it.
 const NEGLIGIBLE: f64 = 1e-30;
 
-/// The lengths of the columns.
+/// Returns the lengths of the columns.
 pub(crate) fn column_norms<T: Scalar>(h: MatRef<'_, T>) -> Vec<f64> {
     h.par_col_iter()
         .map(|column| column.iter().map(|v| v.to_f64() * v.to_f64()).sum::<f64>().sqrt())
@@ -203,8 +207,8 @@ pub(crate) fn column_norms<T: Scalar>(h: MatRef<'_, T>) -> Vec<f64> {
         .collect()
 }
 
-/// The lengths of the columns, after those of negligible length have been set to zero: what is taken for zero is zero
-/// everywhere, so that it can be taken back.
+/// Sets columns of negligible length to zero and returns the lengths. A sample that counts as zero is zero everywhere, so
+/// that it can be unlearned.
 pub(crate) fn cleared_norms<T: Scalar>(mut h: MatMut<'_, T>) -> Vec<f64> {
     let norms = column_norms(h.rb());
     for (j, _) in norms.iter().enumerate().filter(|(_, norm)| **norm == 0.0) {
@@ -213,7 +217,7 @@ pub(crate) fn cleared_norms<T: Scalar>(mut h: MatMut<'_, T>) -> Vec<f64> {
     norms
 }
 
-/// Converts a matrix, transposing it on the way.
+/// Converts and transposes a matrix.
 pub(crate) fn transposed<T: Scalar, U: Scalar>(a: MatRef<'_, T>) -> Mat<U> {
     let mut b = Mat::zeros(a.ncols(), a.nrows());
     b.par_col_chunks_mut(64).enumerate().for_each(|(strip, mut b)| {
@@ -239,19 +243,19 @@ pub(crate) fn cast<T: Scalar, U: Scalar>(a: MatRef<'_, T>) -> Mat<U> {
     b
 }
 
-/// `A B`, on all threads.
+/// Computes `A B`, on all threads.
 pub(crate) fn product<T: Scalar>(a: MatRef<'_, T>, b: MatRef<'_, T>) -> Mat<T> {
     let mut c = Mat::zeros(a.nrows(), b.ncols());
     matmul(&mut c, Accum::Replace, a, b, T::from_f64(1.0), par());
     c
 }
 
-/// Squared Frobenius norm.
+/// Returns the squared Frobenius norm.
 pub(crate) fn squared_norm(a: MatRef<'_, f64>) -> f64 {
     a.squared_norm_l2()
 }
 
-/// A symmetric matrix with the given spectrum, for tests.
+/// Returns a symmetric matrix with the given spectrum, for tests.
 #[cfg(test)]
 pub(crate) fn with_spectrum(values: &[f64]) -> Mat<f64> {
     let n = values.len();

@@ -1,24 +1,24 @@
-//! Memory before it is allocated: what the machine has left, fallible reservations, and sizes for messages.
+//! Memory checks before allocation: available memory, fallible reservations, and sizes for messages.
 
 use std::cell::Cell;
 
 use crate::error::Error;
 
-/// What a process may still take. The engine reads no files: the caller finds out.
+/// The memory that a process may still allocate. The engine reads no files, so the caller provides it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Room {
-    /// Bytes that can be used without swapping, if that is known.
+    /// Bytes that can be used without swapping, if known.
     pub available: Option<usize>,
-    /// Address space that each thread takes besides for products of matrices; little of it is ever touched.
+    /// Additional address space of each thread for matrix products; little of it is ever touched.
     pub scratch: usize,
 }
 
 impl Room {
-    /// Refuses work that needs more than there is: `{what} needs about X, but Y are available: {advice}`. To be called on the
-    /// threads that will do the work.
+    /// Refuses work that needs more than there is: `{what} needs about X, but Y are available: {advice}`. Must be
+    /// called on the threads that will do the work.
     ///
-    /// The system is asked as well, because it may limit the address space (`ulimit -v`) or refuse to overcommit. What is
-    /// reserved for that is given back at once and never touched, so it costs nothing.
+    /// The allocator is probed as well, because the system may limit the address space (`ulimit -v`) or refuse to
+    /// overcommit. The probe is released at once and never touched, so it costs nothing.
     pub fn ensure(&self, needed: usize, what: &str, advice: &str) -> Result<(), Error> {
         let reason = match self.available {
             Some(available) if needed > available => format!(", but {} are available", human_bytes(available)),
@@ -31,10 +31,11 @@ impl Room {
         Err(Error::Memory(format!("{what} needs about {}{reason}: {advice}", human_bytes(needed))))
     }
 
-    /// Whether the system gives `needed` bytes and the scratch space of all threads, in pieces as they will be asked for.
+    /// Returns whether the system grants `needed` bytes and the scratch space of all threads, in the pieces in which
+    /// they will be allocated.
     fn grants(&self, needed: usize) -> bool {
         let pieces = std::iter::once(needed).chain((0..rayon::current_num_threads()).map(|_| self.scratch));
-        // Held together until the last has been given.
+        // All pieces are held until the last one is granted.
         let held: Result<Vec<Vec<u8>>, Error> = pieces.map(reserve).collect();
         held.is_ok()
     }
@@ -45,21 +46,21 @@ thread_local! {
     static MAY_FAIL: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread is in [`reserve`], and copes with an allocation that fails. For allocators that end the process where
-/// nobody does.
+/// Returns whether this thread is in [`reserve`], which handles a failed allocation. For allocators that end the
+/// process on other failures.
 pub fn may_fail() -> bool {
     MAY_FAIL.get()
 }
 
-/// An empty vector with room for `count` elements, or an error where there is no memory for them. For sizes that come from a
-/// user or a file.
+/// Creates an empty vector with capacity for `count` elements, or returns an error if there is no memory for them. For
+/// sizes that come from a user or a file.
 pub fn reserve<T>(count: usize) -> Result<Vec<T>, Error> {
     let mut room = Vec::new();
     grow(&mut room, count)?;
     Ok(room)
 }
 
-/// Makes room for `more` elements in a vector, or fails and leaves it as it is.
+/// Reserves capacity for `more` elements; on an error the vector does not change.
 pub fn grow<T>(vector: &mut Vec<T>, more: usize) -> Result<(), Error> {
     MAY_FAIL.set(true);
     let outcome = vector.try_reserve(more);
@@ -70,17 +71,17 @@ pub fn grow<T>(vector: &mut Vec<T>, more: usize) -> Result<(), Error> {
     })
 }
 
-/// A product that stops at the largest number instead of overflowing: plans may be absurd.
+/// Returns a product that saturates instead of overflowing: planned sizes may be absurd.
 pub fn product(factors: &[usize]) -> usize {
     factors.iter().fold(1, |product: usize, &factor| product.saturating_mul(factor))
 }
 
-/// A sum that stops at the largest number.
+/// Returns a sum that saturates instead of overflowing.
 pub fn sum(terms: &[usize]) -> usize {
     terms.iter().fold(0, |sum: usize, &term| sum.saturating_add(term))
 }
 
-/// Bytes for people.
+/// Formats a number of bytes for people.
 pub fn human_bytes(bytes: usize) -> String {
     let bytes = bytes as f64;
     match bytes {
@@ -100,7 +101,7 @@ mod tests {
         assert!(room.ensure(1 << 20, "it", "wait").is_ok());
         let message = room.ensure(2 << 20, "learning", "take less").unwrap_err().to_string();
         assert_eq!(message, "learning needs about 2 MiB, but 1 MiB are available: take less");
-        // No system gives half of the address space, whatever is said to be available.
+        // No system grants half of the address space, whatever is reported as available.
         for (needed, scratch) in [(usize::MAX / 2, 0), (1, usize::MAX / 2), (usize::MAX, 0)] {
             let message = Room { available: None, scratch }.ensure(needed, "it", "wait").unwrap_err().to_string();
             assert!(message.contains("the system refuses"), "{message}");

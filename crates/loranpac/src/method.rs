@@ -1,4 +1,4 @@
-//! What an entry of the list of methods consists of, and what a method may be asked for.
+//! The entries of the list of methods, and the options of methods.
 
 use std::sync::Arc;
 
@@ -10,42 +10,43 @@ use crate::truncation::Truncation;
 
 /// One entry of the list of methods.
 pub struct Method {
-    /// What users call it.
+    /// Its name for users.
     pub name: &'static str,
     /// One line for `--help`.
     pub summary: &'static str,
-    /// What it is fed.
+    /// The features that it works on.
     pub input: Input,
-    /// Whether it learns a task from that task alone; otherwise it is a reference that sees everything at once.
+    /// Whether it learns a task from that task alone; otherwise it is a reference that is trained on everything at
+    /// once.
     pub continual: bool,
-    /// Whether the samples are gone once they are learned.
+    /// Whether it keeps no samples after learning.
     pub exemplar_free: bool,
-    /// Whether a truncation (share, threshold or rank) means anything to it.
+    /// Whether a truncation (share, threshold or rank) applies to it.
     pub truncates: bool,
     /// Whether it cuts the spectrum, so that there is a schedule to choose.
     pub cuts: bool,
-    /// Settings it knows: (name, meaning).
+    /// Its settings: (name, meaning).
     pub settings: &'static [(&'static str, &'static str)],
     /// Whether it has a form of infinite width, which keeps samples.
     pub infinite: bool,
-    /// What it cannot promise, and why. The conformance tests check everything else.
+    /// The promises that it cannot make, and why. The conformance tests check all others.
     pub exempt: &'static [(Promise, &'static str)],
-    /// Makes a learner. It holds nothing of size E until it has learned something.
+    /// The constructor. A learner holds nothing of size E until it has learned something.
     pub(crate) build: Build,
     /// The settings of a [`crate::Model`], for methods that are one: these can be stored, merged and edited.
     pub(crate) config: Option<Configure>,
 }
 
-/// Makes the settings of a model from options.
+/// A constructor of a model's settings from options.
 pub(crate) type Configure = fn(&MethodOptions, &Settings<'_>) -> Result<Config, Error>;
 
-/// Makes a learner from options and settings.
+/// A constructor of a learner from options and settings.
 pub(crate) type Build = fn(&MethodOptions, &Settings<'_>) -> Result<Box<dyn Learner>, Error>;
 
 /// Which features a method works on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Input {
-    /// The features as they are.
+    /// The unmodified features.
     Plain,
     /// Features lifted by the map that the user chooses.
     Lifted,
@@ -56,7 +57,7 @@ pub enum Input {
 }
 
 impl Input {
-    /// The name of the feature map, given the user's choice.
+    /// Returns the name of the feature map, given the user's choice.
     pub fn lift<'a>(&self, chosen: &'a str) -> &'a str {
         match self {
             Input::Plain | Input::Layers => "identity",
@@ -65,13 +66,13 @@ impl Input {
         }
     }
 
-    /// Whether there is a lift at all.
+    /// Returns whether there is a lift.
     pub fn lifted(&self) -> bool {
         matches!(self, Input::Lifted | Input::LiftedBy(_))
     }
 }
 
-/// What mathematics may forbid a method to promise.
+/// Properties that some methods cannot have for mathematical reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Promise {
     /// The order of samples inside a task does not matter.
@@ -82,31 +83,31 @@ pub enum Promise {
     Stability,
 }
 
-/// What a method may be told. Methods refuse settings that they do not know.
+/// The options of a method. Methods refuse settings that they do not have.
 #[derive(Clone)]
 pub struct MethodOptions {
     /// The feature space; the identity for methods on plain features.
     pub space: FeatureSpace,
-    /// How many directions to keep, if the user said so.
+    /// The truncation, if the user chose one.
     pub truncation: Option<Truncation>,
     /// r_max.
     pub max_rank: usize,
     /// When the spectrum is cut.
     pub schedule: Schedule,
-    /// Seed of whatever a method draws at random (hold-out sets, batches).
+    /// Seed of all random choices of a method (hold-out sets, batches).
     pub seed: u64,
-    /// `--set name=value`.
+    /// Settings of the method as (name, value).
     pub settings: Vec<(String, String)>,
 }
 
 impl MethodOptions {
-    /// The defaults for a feature space.
+    /// Creates the defaults for a feature space.
     pub fn new(space: impl Into<FeatureSpace>) -> Self {
         let Config { max_rank, schedule, .. } = Config::default();
         MethodOptions { space: space.into(), truncation: None, max_rank, schedule, seed: 0, settings: Vec::new() }
     }
 
-    /// The map of lifted features, for methods that compute them.
+    /// Returns the map of lifted features, for methods that compute them.
     pub(crate) fn map(&self) -> Result<Arc<dyn FeatureMap>, Error> {
         let infinite = || Error::setting("width", "infinite", "this method computes lifted features");
         self.space.map().cloned().ok_or_else(infinite)
@@ -114,12 +115,12 @@ impl MethodOptions {
 }
 
 impl Method {
-    /// Whether it has a setting of this name.
+    /// Returns whether it has a setting of this name.
     pub fn knows(&self, setting: &str) -> bool {
         self.settings.iter().any(|(name, _)| *name == setting)
     }
 
-    /// The names of its settings, for messages.
+    /// Returns the names of its settings, for messages.
     pub fn known_settings(&self) -> String {
         match self.settings {
             [] => "none".to_owned(),
@@ -127,12 +128,12 @@ impl Method {
         }
     }
 
-    /// Why it does not make a promise, if it does not.
+    /// Returns why it does not make a promise, if it does not.
     pub fn exemption(&self, promise: Promise) -> Option<&'static str> {
         self.exempt.iter().find(|(other, _)| *other == promise).map(|(_, reason)| *reason)
     }
 
-    /// The settings of the [`crate::Model`] that this method is; None for methods that are not one.
+    /// Returns the settings of the [`crate::Model`] that implements this method; None for methods without one.
     pub fn config(&self, options: &MethodOptions) -> Result<Option<Config>, Error> {
         let settings = Settings { method: self, given: &options.settings };
         settings.check()?;
@@ -158,7 +159,7 @@ pub(crate) struct Settings<'a> {
 }
 
 impl<'a> Settings<'a> {
-    /// The method that they are for.
+    /// Returns the method that they are for.
     pub(crate) fn method(&self) -> &'a Method {
         self.method
     }
@@ -187,7 +188,7 @@ impl<'a> Settings<'a> {
         self.get(name).map(parse).transpose()
     }
 
-    /// A whole number of at least one.
+    /// Parses a whole number of at least one.
     pub(crate) fn count(&self, name: &'static str, default: usize) -> Result<usize, Error> {
         match self.number(name, default)? {
             0 => Err(Error::setting(name, 0, "it must be at least 1")),
@@ -195,7 +196,7 @@ impl<'a> Settings<'a> {
         }
     }
 
-    /// A finite number of at least zero, if it was given.
+    /// Parses a finite number of at least zero, if it was given.
     pub(crate) fn ridge(&self) -> Result<Option<f64>, Error> {
         match self.optional("ridge")? {
             Some(ridge) if !(ridge >= 0.0 && f64::is_finite(ridge)) => {

@@ -1,7 +1,7 @@
-//! Factorising the new columns: `H = Qn Rn` with orthonormal Qn, revealing the rank on the way.
+//! Rank-revealing factorisation of the new columns: `H = Qn Rn` with orthonormal Qn.
 //!
-//! Plain QR does not reveal it: a row of R can be large although its diagonal entry is zero. Columns are scaled by
-//! their own length first, so that "negligible" means the same for a long and for a short sample.
+//! Plain QR does not reveal the rank: a row of R can be large although its diagonal entry is zero. Columns are scaled
+//! by their own length first, so that "negligible" has the same meaning for long and short samples.
 
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt_pivoting::factor::{cholesky_in_place, cholesky_in_place_scratch};
@@ -14,10 +14,10 @@ use rayon::prelude::*;
 use crate::linalg::{PANEL, cast, gram_f64};
 use crate::scalar::Scalar;
 
-/// The Gram matrix in f64 resolves directions down to this share of a column's length, and not further.
+/// The Gram matrix in f64 resolves directions down to this share of a column's length.
 const GRAM_RESOLUTION: f64 = 1e-7;
 
-/// `H = Qn Rn + R`, where R is what was left out.
+/// `H = Qn Rn + R`, where R is the dropped residual.
 pub(crate) struct Factors {
     /// Rn, p x m.
     pub rn: Mat<f64>,
@@ -39,8 +39,8 @@ pub(crate) fn orthonormalise<T: Scalar>(mut h: MatMut<'_, T>, norms: &[f64], dro
     by_householder(h, norms, drop, limit)
 }
 
-/// Pivoted Cholesky factorisation of `D^-1 H' H D^-1`, D = diag(norms); all E-sized work is matrix products.
-/// None if the matrix is too far from definite for a factorisation.
+/// Factorises by a pivoted Cholesky factorisation of `D^-1 H' H D^-1`, D = diag(norms); all E-sized work is matrix
+/// products. Returns None if the matrix is too far from definite.
 fn by_gram<T: Scalar>(h: MatMut<'_, T>, norms: &[f64], drop: f64, limit: usize) -> Option<Factors> {
     let m = h.ncols();
     let mut g = gram_f64(h.rb());
@@ -59,7 +59,7 @@ fn by_gram<T: Scalar>(h: MatMut<'_, T>, norms: &[f64], drop: f64, limit: usize) 
     let stack = MemStack::new(&mut memory);
     let (info, _) =
         cholesky_in_place(g.as_mut(), &mut order, &mut inverse, Par::Seq, stack, Default::default()).ok()?;
-    // Pivots never increase, so the directions worth keeping come first.
+    // Pivots never increase, so the directions to keep come first.
     let p = (0..info.rank.min(limit)).take_while(|&i| g[(i, i)] > drop).count();
     let l = g;
 
@@ -84,15 +84,15 @@ fn by_gram<T: Scalar>(h: MatMut<'_, T>, norms: &[f64], drop: f64, limit: usize) 
     Some(Factors { rn, left_out })
 }
 
-/// The factors of columns none of which reaches the drop level; `squares` are their squared lengths as shares of `norms`.
-/// Factorisations with pivots divide by the largest of them, and must not be asked.
+/// Returns the factors of columns that are all below the drop level; `squares` are their squared lengths as shares of
+/// `norms`. Pivoted factorisations would divide by the largest of them.
 fn negligible(squares: &[f64], norms: &[f64], drop: f64) -> Option<Factors> {
     let left_out = squares.iter().zip(norms).map(|(square, norm)| square.sqrt() * norm).collect();
     let largest = squares.iter().copied().fold(0.0, f64::max);
     (largest.sqrt() <= drop).then(|| Factors { rn: Mat::zeros(0, squares.len()), left_out })
 }
 
-/// `H <- H[:, columns] B` in its first columns, in place, a panel of rows at a time.
+/// Computes `H <- H[:, columns] B` in its first columns, in place, one panel of rows at a time.
 fn multiply_columns<T: Scalar>(h: MatMut<'_, T>, columns: &[usize], b: &Mat<T>) {
     let p = columns.len();
     h.par_row_chunks_mut(PANEL).for_each_init(
@@ -107,8 +107,8 @@ fn multiply_columns<T: Scalar>(h: MatMut<'_, T>, columns: &[usize], b: &Mat<T>) 
     );
 }
 
-/// Householder QR of the tall matrix, then a column-pivoted one of the small R. Slower, but exact to the last bit
-/// of T, and it finds an orthonormal column even for a residual that is zero (`drop = 0`).
+/// Factorises by Householder QR of the tall matrix, then a column-pivoted QR of the small R. Slower, but exact to the
+/// last bit of T; it finds an orthonormal column even for a residual that is zero (`drop = 0`).
 fn by_householder<T: Scalar>(mut h: MatMut<'_, T>, norms: &[f64], drop: f64, limit: usize) -> Factors {
     let m = h.ncols();
     let qr = h.rb().qr();
@@ -155,7 +155,7 @@ mod tests {
         h.col_iter().map(|c| c.iter().map(|v| v.to_f64().powi(2)).sum::<f64>().sqrt()).collect()
     }
 
-    /// `Qn Rn = H` and `Qn' Qn = I` for one way of factorising.
+    /// Checks `Qn Rn = H` and `Qn' Qn = I` for one way of factorising.
     fn check<T: Scalar>(h: &Mat<f64>, rank: usize, tolerance: f64, factorise: fn(MatMut<'_, T>, &[f64]) -> Factors) {
         let mut work: Mat<T> = cast(h.as_ref());
         let Factors { rn, left_out } = factorise(work.as_mut(), &norms(cast::<f64, T>(h.as_ref()).as_ref()));
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_told() {
-        // The third column has a residual of 1e-3 beside the first two; it is left out.
+        // The third column has a residual of 1e-3 relative to the first two, and is dropped.
         let basis = sample(400, 3);
         let h = Mat::from_fn(400, 3, |i, j| if j < 2 { basis[(i, j)] } else { basis[(i, 0)] + 1e-3 * basis[(i, 2)] });
         let q = h.subcols(0, 2).to_owned().qr().compute_thin_Q();
@@ -207,7 +207,7 @@ mod tests {
             by_householder(double.as_mut(), &lengths, 1e-2, 1000),
         ] {
             assert_eq!(factors.rn.nrows(), 2);
-            // Pivoting may leave out the first column instead, whose residual beside the third is the same.
+            // Pivoting may drop the first column instead, whose residual relative to the third is the same.
             let left = factors.left_out.iter().copied().fold(0.0, f64::max);
             assert!((left / residual - 1.0).abs() < 1e-2, "{left} {residual}");
             assert_eq!(factors.left_out.iter().filter(|left| **left > 0.0).count(), 1);

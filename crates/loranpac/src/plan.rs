@@ -1,4 +1,4 @@
-//! What a model will need, before anything is allocated.
+//! Memory estimates of a model, before anything is allocated.
 
 use crate::basis::Basis;
 use crate::error::Error;
@@ -6,17 +6,17 @@ use crate::filter::Filter;
 use crate::memory::{human_bytes, product, sum};
 use crate::width::Width;
 
-/// The rotations that the hard filter holds at a time, with their checkpoints.
+/// Bytes of the rotations that the hard filter holds at a time, with their checkpoints.
 const ROTATIONS: usize = 24 << 20;
 
-/// The sizes that decide the memory of a LoRanPAC model.
+/// The sizes that determine the memory of a LoRanPAC model.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// Lifted width, E.
     pub width: usize,
-    /// Directions that the basis will have at its largest; see [`Plan::peak_rank`].
+    /// Maximum number of directions of the basis; see [`Plan::peak_rank`].
     pub rank: usize,
-    /// Classes in the end.
+    /// Number of classes at the end.
     pub classes: usize,
     /// Samples lifted at a time.
     pub chunk: usize,
@@ -27,8 +27,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Bytes at the worst moment: Q, S and N, J and W, and either one chunk of lifted samples with its coordinates or
-    /// a factorisation, whichever is larger. The lift comes on top.
+    /// Returns the peak memory in bytes: Q, S and N, J and W, and either one chunk of lifted samples with its
+    /// coordinates or a factorisation, whichever is larger. The lift is not included.
     pub fn peak(&self) -> usize {
         let Plan { width, rank, classes, chunk, .. } = *self;
         let square = product(&[8, rank, rank]);
@@ -49,24 +49,24 @@ impl Plan {
         ])
     }
 
-    /// The most directions that a basis capped at `cap` has at any time: it is compressed after it has outgrown its
+    /// Returns the maximum number of directions of a basis capped at `cap`: it is compressed after it exceeds its
     /// slack, by at most `step` samples (a chunk, or a whole task in the paper schedule).
     pub fn peak_rank(cap: usize, chunk: usize, step: usize) -> usize {
         with_slack(cap, chunk).saturating_add(step)
     }
 }
 
-/// The rank at which a basis capped at `cap` is compressed: the slack spreads the cost over many tasks.
+/// Returns the rank at which a basis capped at `cap` is compressed: the slack spreads the cost over many tasks.
 pub fn with_slack(cap: usize, chunk: usize) -> usize {
     cap.saturating_add((cap / 4).max(chunk))
 }
 
-/// Whether a filter ever needs the eigenvectors in full.
+/// Returns whether a filter ever needs all eigenvectors.
 pub fn needs_full_eigen(filter: Filter, paper_schedule: bool, compresses: bool) -> bool {
     compresses || (paper_schedule && matches!(filter, Filter::Hard { .. }))
 }
 
-/// The largest cap r_max up to `most` for which `needs(cap)` fits into `bytes`; 0 if none does.
+/// Returns the largest cap r_max up to `most` for which `needs(cap)` fits into `bytes`; 0 if none does.
 pub fn largest_cap(most: usize, bytes: usize, needs: impl Fn(usize) -> usize) -> usize {
     if needs(most) <= bytes {
         return most;
@@ -79,7 +79,7 @@ pub fn largest_cap(most: usize, bytes: usize, needs: impl Fn(usize) -> usize) ->
     low
 }
 
-/// Refuses if a method needs more than the `available` bytes with its cap; `needs` tells for any cap.
+/// Refuses a method that needs more than the `available` bytes with its cap; `needs` returns the bytes for any cap.
 pub fn preflight(
     method: &str,
     width: Width,
@@ -94,7 +94,7 @@ pub fn preflight(
     let Width::Finite(width) = width else {
         let advice = match largest_cap(cap, available, needs) {
             0 => "not even one sample fits".to_owned(),
-            samples => format!("keep fewer, with max-rank {samples} or less"),
+            samples => format!("keep fewer, with `max-rank` {samples} or less"),
         };
         return Err(Error::Memory(format!(
             "{method} at infinite width keeps samples and needs about {}, but {} are available: {advice}",
@@ -104,7 +104,7 @@ pub fn preflight(
     };
     let advice = match largest_cap(cap.min(width), available, needs) {
         0 => "reduce the width".to_owned(),
-        rank => format!("cap the basis with max-rank {rank} or less, or reduce the width"),
+        rank => format!("cap the basis with `max-rank` {rank} or less, or reduce the width"),
     };
     Err(Error::Memory(format!(
         "{method} at width {width} needs about {}, but {} are available: {advice}",
@@ -128,7 +128,7 @@ mod tests {
         let check = |cap, available| preflight("loranpac", Width::Finite(20_000), cap, available, needs);
         assert!(check(10_000, 2 << 30).is_ok());
         let message = check(10_000, 300 << 20).unwrap_err().to_string();
-        let cap: usize = message.split("max-rank ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+        let cap: usize = message.split("`max-rank` ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
         assert!(cap > 100, "{message}");
         assert!(check(cap, 300 << 20).is_ok());
         assert!(check(cap + 260, 300 << 20).is_err());

@@ -1,10 +1,10 @@
-//! Every method there is. The command line, reports and conformance tests read this list.
+//! The list of all methods, from which the command line, reports and conformance tests are made.
 
 use crate::error::Error;
 pub use crate::method::{Input, Method, MethodOptions, Promise};
 use crate::methods::{family, incremental_svd, lda, ogd, ranpac, ridge_truncated, rls, simplecil, softmax};
 
-/// Every method; the first is the paper's. A method's entry stands at the end of its own file.
+/// All methods; the first is the paper's. A method's entry is at the end of its own file.
 pub const METHODS: &[Method] = &[
     family::LORANPAC,
     family::LORANPAC_SOFT,
@@ -25,7 +25,7 @@ pub const METHODS: &[Method] = &[
     softmax::LC_H,
 ];
 
-/// The entry of a method.
+/// Returns the entry of a method.
 pub fn find(name: &str) -> Result<&'static Method, Error> {
     METHODS.iter().find(|method| method.name == name).ok_or_else(|| Error::UnknownMethod {
         name: name.to_owned(),

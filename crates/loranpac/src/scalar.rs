@@ -1,4 +1,4 @@
-//! The element type of everything that has the lifted width: `f32` in production, `f64` to check it against.
+//! The element type of everything of the lifted width: `f32` in production, `f64` as a reference.
 
 use faer::traits::RealField;
 

@@ -8,30 +8,30 @@ pub struct Scores {
 }
 
 impl Scores {
-    /// From a flat row-major array.
+    /// Creates scores from a flat row-major array.
     pub fn new(values: Vec<f32>, classes: usize) -> Self {
         assert!(classes > 0 && values.len().is_multiple_of(classes));
         Scores { values, classes }
     }
 
-    /// The scores of one sample.
+    /// Returns the scores of one sample.
     pub fn row(&self, row: usize) -> &[f32] {
         &self.values[row * self.classes..(row + 1) * self.classes]
     }
 
-    /// All rows.
+    /// Returns all rows.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = &[f32]> {
         self.values.chunks_exact(self.classes)
     }
 
-    /// The index of the highest score in each row; the first of equals.
+    /// Returns the index of the highest score in each row; the first on ties.
     pub fn argmax(&self) -> Vec<usize> {
         self.rows()
             .map(|row| row.iter().enumerate().fold(0, |best, (i, score)| if *score > row[best] { i } else { best }))
             .collect()
     }
 
-    /// The k best (index, score) of each row, best first.
+    /// Returns the k best (index, score) of each row, best first.
     pub fn top_k(&self, k: usize) -> Vec<Vec<(usize, f32)>> {
         let best = |row: &[f32]| {
             let mut pairs: Vec<_> = row.iter().copied().enumerate().collect();

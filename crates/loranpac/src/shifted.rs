@@ -4,8 +4,8 @@
 //! A = Q1 B Q1',   L (A + shift I)^-1 R = (L Q1) (B + shift I)^-1 (Q1' R),   B of bandwidth b
 //! ```
 //!
-//! The reduction costs `4/3 n^3` flops, all of it products (`band`). A shift leaves the band as it is, and is then
-//! `n b^2` flops to factorise, `4 n b` for each column of R, and one product.
+//! The reduction costs `4/3 n^3` flops, all in products (`band`). A shift preserves the band; it then costs `n b^2`
+//! flops to factorise, `4 n b` for each column of R, and one product.
 
 use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Mat, MatMut, MatRef};
@@ -33,7 +33,8 @@ impl Shifted {
         Shifted { band, left, right }
     }
 
-    /// The largest eigenvalue, from below, to about a percent (the power method on B, from a vector of all signs).
+    /// Estimates the largest eigenvalue from below, to about a percent (the power method on B, starting from a vector
+    /// of mixed signs).
     pub fn largest(&self) -> f64 {
         let n = self.band.len();
         let mut x: Vec<f64> = (0..n).map(|i| if (i * i / 3) % 2 == 0 { 1.0 } else { -0.7 }).collect();
@@ -56,7 +57,7 @@ impl Shifted {
         value
     }
 
-    /// `L (A + shift I)^-1 R`, v x c. Not finite where a pivot vanishes.
+    /// Computes `L (A + shift I)^-1 R`, v x c. Not finite if a pivot vanishes.
     pub fn solve(&self, shift: f64) -> Mat<f64> {
         let n = self.band.len();
         // B + shift I = L D L' in place: D on the diagonal, L below it.
@@ -88,7 +89,7 @@ impl Shifted {
     }
 }
 
-/// `x_i <- x_i - factor x_j`.
+/// Computes `x_i <- x_i - factor x_j`.
 fn subtract_column(x: MatMut<'_, f64>, i: usize, j: usize, factor: f64) {
     let (first, second) = x.split_at_col_mut(i.max(j));
     let (low, high) = (first.col_mut(i.min(j)), second.col_mut(0));
@@ -112,7 +113,7 @@ mod tests {
             let largest = values.iter().copied().fold(0.0, f64::max);
             assert!((0.99 * largest..1.000_001 * largest).contains(&shifted.largest()), "{}", shifted.largest());
             for shift in [0.5, 3.0, 1e6] {
-                // (A + shift I) X = R, checked by what it says.
+                // (A + shift I) X = R, checked by substitution.
                 let x =
                     Shifted::new(a.clone().as_mut(), Mat::<f64>::identity(n, n).as_ref(), right.as_ref()).solve(shift);
                 let back = &a * &x + &x * shift;

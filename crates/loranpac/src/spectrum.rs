@@ -1,15 +1,15 @@
-//! Eigenvalues in descending order: a few numbers of them, and which of them are rounding.
+//! A summary of eigenvalues in descending order, and their rounding levels.
 
 use serde::{Deserialize, Serialize};
 
-/// The spectrum of S in a few numbers.
+/// A summary of the spectrum of S.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Spectrum {
     /// mu_1.
     pub largest: f64,
     /// mu_k, the smallest kept.
     pub smallest_kept: f64,
-    /// The smallest that is more than rounding.
+    /// The smallest above rounding.
     pub smallest: f64,
     /// The sum of all.
     pub sum: f64,
@@ -18,7 +18,7 @@ pub struct Spectrum {
 }
 
 impl Spectrum {
-    /// Of eigenvalues in descending order of which k are kept; none if k = 0.
+    /// Summarises eigenvalues in descending order of which k are kept; returns None if k = 0.
     pub fn of(mu: &[f64], k: usize) -> Option<Spectrum> {
         let (&largest, &smallest_kept) = (mu.first()?, mu.get(k.checked_sub(1)?)?);
         let rounding = rounding(mu);
@@ -28,12 +28,12 @@ impl Spectrum {
     }
 }
 
-/// Eigenvalues of at most this are rounding of the matrix whose spectrum, in descending order, this is.
+/// Returns the level up to which eigenvalues are rounding of the matrix with this spectrum, in descending order.
 pub(crate) fn rounding(mu: &[f64]) -> f64 {
     floor(mu) * mu.len() as f64
 }
 
-/// Eigenvalues below this are rounding noise of S itself.
+/// Returns the level below which eigenvalues are rounding noise of S itself.
 pub(crate) fn floor(mu: &[f64]) -> f64 {
     mu.first().map_or(0.0, |largest| largest * f64::EPSILON)
 }

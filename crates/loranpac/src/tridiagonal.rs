@@ -1,14 +1,14 @@
-//! Functions of a symmetric matrix, applied to a few rows, without ever storing its eigenvectors.
+//! Functions of a symmetric matrix, applied to a few rows, without storing its eigenvectors.
 //!
 //! ```text
 //! S = Z T Z',   T = V diag(mu) V',   B f(S) = (((B Z) V) f(mu)) V' Z'
 //! ```
 //!
-//! Z is a reduction in two stages (`band`), half of whose vectors stay in the lower triangle of S's own storage. V stays
-//! as the plane rotations of the implicit QL iteration. Forwards they are applied to B as they are made; backwards they
-//! are made again from checkpoints of T, segment by segment, and undone in reverse order. For r directions and c rows this
-//! costs `4/3 r^3` flops for Z, about `12 r^2 c` for V, and `r^2 / 2` numbers besides B, where eigenvectors would need
-//! several r x r matrices.
+//! Z is a reduction in two stages (`band`), half of whose vectors stay in the lower triangle of S's own storage. V is
+//! kept as the plane rotations of the implicit QL iteration. In the forward pass they are applied to B as they are
+//! generated; in the backward pass they are regenerated from checkpoints of T, segment by segment, and undone in
+//! reverse order. For r directions and c rows this costs `4/3 r^3` flops for Z, about `12 r^2 c` for V, and `r^2 / 2`
+//! numbers besides B, where eigenvectors would need several r x r matrices.
 
 use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{MatMut, MatRef};
@@ -16,16 +16,16 @@ use rayon::prelude::*;
 
 use crate::band::{self, LANES, Reduction, Tridiagonal};
 
-/// Rotations that are kept at a time (16 bytes each).
+/// Number of rotations that are kept at a time (16 bytes each).
 const SEGMENT: usize = 1 << 20;
-/// QL steps per eigenvalue before giving up; two or three are usual.
+/// Maximum number of QL steps per eigenvalue; two or three are usual.
 const MAX_STEPS: usize = 50;
 
 /// The QL iteration did not converge.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NoConvergence;
 
-/// Eigenvalues of the symmetric matrix in the lower triangle of `a` (destroyed), in descending order.
+/// Returns the eigenvalues of the symmetric matrix in the lower triangle of `a` (destroyed), in descending order.
 pub(crate) fn eigenvalues(a: MatMut<'_, f64>) -> Result<Vec<f64>, NoConvergence> {
     let mut ql = Ql::new(band::reduce(a).0);
     let mut rotations = Rotations::default();
@@ -35,7 +35,7 @@ pub(crate) fn eigenvalues(a: MatMut<'_, f64>) -> Result<Vec<f64>, NoConvergence>
     Ok(values)
 }
 
-/// `B <- B f(A)` for the symmetric matrix in the lower triangle of `a` (destroyed).
+/// Computes `B <- B f(A)` for the symmetric matrix in the lower triangle of `a` (destroyed).
 ///
 /// `f` is called once: with the eigenvalues in descending order and, for each, the squared norm of B's component
 /// along its eigenvector. It returns the value of f at each eigenvalue.
@@ -52,7 +52,7 @@ pub(crate) fn apply_function(
     let (tridiagonal, reduction) = band::reduce(a.rb_mut());
     reduction.first.apply(a.rb(), b.rb_mut());
 
-    // B V, remembering T at the start of each segment.
+    // B V; T is stored at the start of each segment.
     let mut groups = pack(b.rb());
     transform(&reduction, &mut groups, false);
     let mut checkpoints = Vec::new();
@@ -67,7 +67,7 @@ pub(crate) fn apply_function(
         }
     }
 
-    // f(mu), in the order that f wants and back.
+    // f(mu), in the order of f and back.
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_by(|&i, &j| ql.d[j].total_cmp(&ql.d[i]));
     let values: Vec<f64> = order.iter().map(|&i| ql.d[i]).collect();
@@ -93,7 +93,7 @@ pub(crate) fn apply_function(
     Ok(())
 }
 
-/// `B <- B Q2`, or `B Q2'`, for all groups, in parallel and with the widest vectors that the machine has.
+/// Computes `B <- B Q2`, or `B Q2'`, for all groups, in parallel and with the widest vectors that the machine has.
 fn transform(reduction: &Reduction, groups: &mut [Vec<[f64; LANES]>], back: bool) {
     struct Transform<'a>(&'a Reduction, &'a mut [[f64; LANES]], bool);
     impl pulp::NullaryFnOnce for Transform<'_> {
@@ -108,7 +108,7 @@ fn transform(reduction: &Reduction, groups: &mut [Vec<[f64; LANES]>], back: bool
     groups.par_iter_mut().for_each(|group| arch.dispatch(Transform(reduction, group, back)));
 }
 
-/// The state of an implicit QL iteration: diagonal and subdiagonal of what is left of T.
+/// The state of an implicit QL iteration: diagonal and subdiagonal of the remaining T.
 #[derive(Clone)]
 struct Ql {
     d: Vec<f64>,
@@ -117,7 +117,7 @@ struct Ql {
     steps: usize,
 }
 
-/// Plane rotations in the order in which they were made: sweeps over columns `high, high - 1, ..., low`.
+/// Plane rotations in the order of their generation: sweeps over columns `high, high - 1, ..., low`.
 #[derive(Default)]
 struct Rotations {
     sweeps: Vec<Sweep>,
@@ -135,7 +135,7 @@ impl Ql {
         Ql { d: diagonal, e: subdiagonal, low: 0, steps: 0 }
     }
 
-    /// Runs until about [`SEGMENT`] rotations have been made; false when all eigenvalues are found.
+    /// Runs until about [`SEGMENT`] rotations have been generated; returns false when all eigenvalues are found.
     fn segment(&mut self, rotations: &mut Rotations) -> Result<bool, NoConvergence> {
         rotations.sweeps.clear();
         rotations.pairs.clear();
@@ -147,7 +147,8 @@ impl Ql {
         Ok(true)
     }
 
-    /// One QL step with Wilkinson's shift on the first block that has not split yet; false if there is none.
+    /// Runs one QL step with Wilkinson's shift on the first block that has not split yet; returns false if there is
+    /// none.
     fn step(&mut self, rotations: &mut Rotations) -> Result<bool, NoConvergence> {
         let n = self.d.len();
         let (d, e) = (&mut self.d, &mut self.e);
@@ -182,7 +183,7 @@ impl Ql {
             let r = (f * f + g * g).sqrt();
             e[i + 1] = r;
             if r == 0.0 {
-                // The block splits here by itself; the rotations so far stand.
+                // The block splits here; the rotations so far remain valid.
                 d[i + 1] -= p;
                 e[high] = 0.0;
                 stopped = i + 1;
@@ -209,7 +210,7 @@ impl Ql {
     }
 }
 
-/// Rotating one group of rows, as a value that is compiled once per instruction set.
+/// The rotation of one group of rows as a value, so that it is compiled once per instruction set.
 struct Turn<'a> {
     rotations: &'a Rotations,
     group: &'a mut [[f64; LANES]],
@@ -226,13 +227,13 @@ impl pulp::NullaryFnOnce for Turn<'_> {
 }
 
 impl Rotations {
-    /// Rotates all groups, in parallel and with the widest vectors that the machine has.
+    /// Rotates all groups, in parallel and with the widest vectors of the machine.
     fn turn(&self, groups: &mut [Vec<[f64; LANES]>], back: bool) {
         let arch = pulp::Arch::new();
         groups.par_iter_mut().for_each(|group| arch.dispatch(Turn { rotations: self, group, back }));
     }
 
-    /// `B <- B G1 G2 ...` for the rows of one group.
+    /// Computes `B <- B G1 G2 ...` for the rows of one group.
     #[inline(always)]
     fn apply(&self, group: &mut [[f64; LANES]]) {
         for sweep in &self.sweeps {
@@ -248,7 +249,7 @@ impl Rotations {
         }
     }
 
-    /// `B <- B ... G2' G1'`: the inverse of [`Rotations::apply`].
+    /// Computes `B <- B ... G2' G1'`: the inverse of [`Rotations::apply`].
     #[inline(always)]
     fn undo(&self, group: &mut [[f64; LANES]]) {
         for sweep in self.sweeps.iter().rev() {
@@ -266,13 +267,13 @@ impl Rotations {
     }
 }
 
-/// `a x + b y`, lane by lane.
+/// Computes `a x + b y`, lane by lane.
 #[inline(always)]
 fn combine(a: f64, x: [f64; LANES], b: f64, y: [f64; LANES]) -> [f64; LANES] {
     std::array::from_fn(|lane| a * x[lane] + b * y[lane])
 }
 
-/// Rows of B in groups of [`LANES`], each group stored column by column.
+/// Packs the rows of B into groups of [`LANES`], each group stored column by column.
 fn pack(b: MatRef<'_, f64>) -> Vec<Vec<[f64; LANES]>> {
     b.par_row_chunks(LANES)
         .map(|rows| {
@@ -304,7 +305,7 @@ mod tests {
         let mut sorted = values.to_vec();
         sorted.sort_by(|a, b| b.total_cmp(a));
         let b = Mat::from_fn(rows, n, |i, j| ((i * 31 + j * 7) % 17) as f64 - 8.0);
-        // A polynomial, so that the expected result needs no eigenvectors: f(x) = 2 x - x^2 / largest.
+        // The expected result of a polynomial needs no eigenvectors: f(x) = 2 x - x^2 / largest.
         let expected = &b * (&a * 2.0 - &a * &a * (1.0 / largest));
         let mut result = b.clone();
         apply_function(a.clone().as_mut(), result.as_mut(), |mu, energy| {

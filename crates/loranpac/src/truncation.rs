@@ -1,10 +1,10 @@
-//! How many directions to keep.
+//! Rules for the number of directions to keep.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
-/// The rule that gives k_t. The paper's is [`Truncation::Fraction`].
+/// The rule that determines k_t. The paper's is [`Truncation::Fraction`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Truncation {
@@ -12,7 +12,7 @@ pub enum Truncation {
     Fraction(f64),
     /// Cut eigenvalues below delta.
     Threshold(f64),
-    /// Keep this many.
+    /// Keep this number of directions.
     Rank(usize),
 }
 
@@ -37,7 +37,7 @@ impl Truncation {
         }
     }
 
-    /// k for a spectrum in descending order, after `samples` samples in `width` dimensions, at most `max_rank`.
+    /// Returns k for a spectrum in descending order, after `samples` samples in `width` dimensions, at most `max_rank`.
     pub fn kept(self, values: &[f64], width: usize, samples: usize, max_rank: usize) -> usize {
         let k = match self {
             Truncation::Fraction(zeta) => fraction(zeta, width.min(samples)),
@@ -48,7 +48,7 @@ impl Truncation {
     }
 }
 
-/// `ceil((1 - zeta) n)`, without the surprise that 0.9 * 10 is a little more than 9.
+/// Computes `ceil((1 - zeta) n)`, correcting for rounding: 0.9 * 10 is slightly more than 9.
 fn fraction(zeta: f64, n: usize) -> usize {
     let exact = (1.0 - zeta) * n as f64;
     let nearest = exact.round();

@@ -1,4 +1,4 @@
-//! How many lifted features there are: a number, or infinitely many.
+//! The number of lifted features: finite or infinite.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,12 +10,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub enum Width {
     /// E features, which are computed.
     Finite(usize),
-    /// The limit of random ReLU features: inner products come from a kernel, and samples are kept.
+    /// The limit of random ReLU features: inner products are computed by a kernel, and samples are kept.
     Infinite,
 }
 
 impl Width {
-    /// E, if it is finite.
+    /// Returns E, if it is finite.
     pub fn finite(self) -> Option<usize> {
         match self {
             Width::Finite(width) => Some(width),
@@ -23,7 +23,7 @@ impl Width {
         }
     }
 
-    /// Whether there are infinitely many features.
+    /// Returns whether the width is infinite.
     pub fn is_infinite(self) -> bool {
         self == Width::Infinite
     }
@@ -47,7 +47,7 @@ impl fmt::Display for Width {
 impl FromStr for Width {
     type Err = String;
 
-    /// `infinite`, `inf`, or a whole number of at least 1, which may be written as `1e4`.
+    /// Parses `infinite`, `inf`, or a whole number of at least 1, which may be written as `1e4`.
     fn from_str(text: &str) -> Result<Self, String> {
         if ["infinite", "inf"].contains(&text) {
             return Ok(Width::Infinite);

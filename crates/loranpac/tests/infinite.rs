@@ -311,7 +311,10 @@ fn a_capped_model_goes_on() {
     assert_eq!(kept, (0.75 * hard.len() as f64).ceil() as usize, "a share of what is there is cut");
     assert_eq!(hard.spectrum().unwrap().unwrap().len(), hard.len());
     let line = hard.summary().verdict().unwrap().line;
-    assert!(line.contains("samples lost to the memory cap") && !line.contains("directions"), "{line}");
+    assert!(
+        line.contains("samples reduced to their projections by the memory cap") && !line.contains("directions"),
+        "{line}"
+    );
     let foreign: Vec<f32> = test.0.iter().map(|v| -v).collect();
     let mean = |model: &mut KernelModel, x: &[f32]| {
         let shares = model.classifier().unwrap().novelty(Features::new(x, DIM).unwrap()).unwrap().unwrap();

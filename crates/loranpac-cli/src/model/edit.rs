@@ -1,14 +1,15 @@
-//! `loranpac forget`, `rename`, `relabel` and `unlearn`: changes of mind.
+//! `loranpac forget`, `rename`, `relabel` and `unlearn`: edits of a model.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use loranpac::{Features, Label};
 use loranpac_data::text::integer;
-use loranpac_store::{AT_ONCE, Edited, Session};
+use loranpac_store::{EDIT_ROWS, Edited, Session};
 
 use super::{Samples, ensure_memory, find_label, named, new_label, on_threads, raw, read_all, shown};
 use crate::say::{changed, note, say};
+use crate::words::count;
 
 /// Options of `forget`.
 #[derive(clap::Args)]
@@ -46,7 +47,7 @@ pub struct RelabelArgs {
     /// Their new label
     #[arg(long, value_name = "CLASS")]
     to: String,
-    /// Do it although the same was done before: for samples that were learned several times
+    /// Apply it again, although it was applied before: for samples that were learned several times
     #[arg(long)]
     again: bool,
     /// Threads [default: all cores]
@@ -61,9 +62,9 @@ pub struct RelabelArgs {
 pub struct UnlearnArgs {
     /// The model
     model: PathBuf,
-    /// Samples that the model has learned, with the labels under which it has
+    /// Samples that the model has learned, with the labels under which it learned them
     file: PathBuf,
-    /// Do it although the same was done before: for samples that were learned several times
+    /// Apply it again, although it was applied before: for samples that were learned several times
     #[arg(long)]
     again: bool,
     /// Threads [default: all cores]
@@ -77,7 +78,7 @@ fn labels(model: &Session) -> Vec<Label> {
     model.manifest().classes.iter().map(|class| class.label.clone()).collect()
 }
 
-/// Opens a model to change it, if there is memory for that.
+/// Opens a model for writing, if there is enough memory to edit it.
 fn open(path: &Path, at_once: usize) -> Result<Session> {
     let model = Session::open_to_write(path)?;
     let manifest = model.manifest();
@@ -91,22 +92,22 @@ fn finish(model: &mut Session) -> Result<()> {
     Ok(model.commit()?)
 }
 
-/// Says that nothing was done, because it was done before.
+/// Prints that the same edit was applied before and nothing has changed.
 fn already(version: u64, hint: &str) -> Result<()> {
     Ok(say!("already applied (version {version}); nothing has changed{hint}")?)
 }
 
-/// The labels that a word on the command line may stand for.
+/// Returns the labels that a word on the command line may denote.
 fn written_as(text: &str) -> impl Iterator<Item = Label> {
     let text = text.to_owned();
     let number = integer(&text);
     std::iter::once(Label::Text(text)).chain(number.map(Label::Integer))
 }
 
-/// How to do an edit of samples twice.
+/// How to apply an edit of samples twice.
 const AGAIN: &str = "; --again applies it once more, for samples that were learned several times";
 
-/// Warns about samples that were edited on the user's word.
+/// Warns about samples whose edit could not be checked.
 fn warn_unchecked(unchecked: usize) {
     if unchecked > 0 {
         note!(
@@ -122,7 +123,7 @@ pub fn forget(args: ForgetArgs) -> Result<()> {
         let mut model = open(&args.model, 0)?;
         let label = match find_label(&labels(&model), &args.class) {
             Ok(label) => label,
-            // A class that was forgotten before is not known any more, but recorded.
+            // A class that was forgotten before is no longer in the model, but recorded.
             Err(unknown) => {
                 for label in written_as(&args.class) {
                     if let Ok(Edited::Already { version }) = model.forget(&label) {
@@ -132,7 +133,8 @@ pub fn forget(args: ForgetArgs) -> Result<()> {
                 return Err(unknown);
             }
         };
-        let count = model.manifest().classes.iter().find(|class| class.label == label).map_or(0, |class| class.count);
+        let samples = model.manifest().classes.iter().find(|class| class.label == label).map_or(0, |class| class.count);
+        let samples = count(samples, "sample");
         if let Edited::Already { version } = model.forget(&label)? {
             return already(version, "");
         }
@@ -145,24 +147,24 @@ pub fn forget(args: ForgetArgs) -> Result<()> {
             .map(|certificate| certificate.capped)
         {
             Some(0) => format!(
-                "{label} was removed from {model_name}, with its {count} samples: the model is what it would be without them."
+                "{label} was removed from {model_name}, with its {samples}: the model is the same as if it had never learned them."
             ),
             Some(_) => format!(
-                "{label} was removed from {model_name}, with those of its {count} samples that were kept. Evicted samples \
-                 still shape the feature statistics; learning anew without them leaves nothing."
+                "{label} was removed from {model_name}, with those of its {samples} that were kept. Evicted samples \
+                 still contribute to the feature statistics; only a new model that never learned them is free of them."
             ),
             None => format!(
-                "{label} was removed from {model_name}: it will no longer be predicted, and the sum of its {count} samples is \
+                "{label} was removed from {model_name}: it will no longer be predicted, and the sum of its {samples} is \
                  deleted.\n\
-             Its samples still shape the feature statistics (the basis and the Gram matrix). To remove that, too:\n\
-             - loranpac unlearn {model_name} FILE takes samples back (before the class is forgotten), if you still \
-             have them;\n\
-             - learning anew without them leaves nothing."
+             Its samples still contribute to the feature statistics (the basis and the Gram matrix). To remove that as well:\n\
+             - loranpac unlearn {model_name} FILE removes samples (before the class is forgotten), if you still have \
+             them;\n\
+             - a new model that never learned them is free of them."
             ),
         };
         if !model.history().is_empty() {
             words += &format!(
-                "\nAn earlier version is kept, and still has the class: loranpac rollback {model_name} --drop deletes it."
+                "\nAn earlier version still contains the class: loranpac rollback {model_name} --drop deletes it."
             );
         }
         Ok(changed(say!("{words}"))?)
@@ -179,7 +181,7 @@ fn rename_class(args: &RenameArgs) -> Result<()> {
     let to = find_label(&known, &args.to).unwrap_or_else(|_| new_label(&known, &args.to));
     let from = match find_label(&known, &args.from) {
         Ok(label) => label,
-        // A class that was renamed before is not known by its old name any more, but recorded.
+        // A class that was renamed before no longer has its old name, but the edit is recorded.
         Err(unknown) => {
             for from in written_as(&args.from) {
                 if let Ok(Edited::Already { version }) = model.rename(&from, &to) {
@@ -190,26 +192,26 @@ fn rename_class(args: &RenameArgs) -> Result<()> {
         }
     };
     if model.manifest().weights.is_some() {
-        // The classifier stays what it is.
+        // The classifier does not change.
         model.prepared()?;
     }
     if let Edited::Already { version } = model.rename(&from, &to)? {
         return already(version, "");
     }
     model.commit()?;
-    Ok(changed(say!("{} is called {} from now on", named(&from), named(&to)))?)
+    Ok(changed(say!("renamed {} to {}", named(&from), named(&to)))?)
 }
 
 pub fn relabel(args: RelabelArgs) -> Result<()> {
     on_threads(args.threads, || {
-        let mut model = open(&args.model, AT_ONCE)?;
+        let mut model = open(&args.model, EDIT_ROWS)?;
         let (known, dim) = (labels(&model), model.manifest().lift.dim);
         let (x, own) = read_all(args.samples.open(&args.file, dim)?)?;
         let x = Features::new(&x, dim)?;
         let from = match (&args.from, own) {
             (Some(from), _) => match find_label(&known, from) {
                 Ok(from) => vec![from; x.len()],
-                // If all samples of the class were moved before, it is not known any more, but that is recorded.
+                // If all samples of the class were moved before, the class no longer exists, but the edit is recorded.
                 Err(unknown) => {
                     let to = find_label(&known, &args.to).unwrap_or_else(|_| new_label(&known, &args.to));
                     let to = vec![to; x.len()];
@@ -223,7 +225,7 @@ pub fn relabel(args: RelabelArgs) -> Result<()> {
                 }
             },
             (None, Some(own)) => own,
-            (None, None) => bail!("{} has no labels; say with --from what they were", shown(&args.file)),
+            (None, None) => bail!("{} has no labels; give their old label with --from", shown(&args.file)),
         };
         let to = find_label(&known, &args.to).unwrap_or_else(|_| new_label(&known, &args.to));
         let to = vec![to; x.len()];
@@ -232,13 +234,13 @@ pub fn relabel(args: RelabelArgs) -> Result<()> {
             Edited::Done { unchecked } => warn_unchecked(unchecked),
         }
         finish(&mut model)?;
-        Ok(changed(say!("{} samples are {} from now on", x.len(), named(&to[0])))?)
+        Ok(changed(say!("relabelled {} as {}", count(x.len(), "sample"), named(&to[0])))?)
     })
 }
 
 pub fn unlearn(args: UnlearnArgs) -> Result<()> {
     on_threads(args.threads, || {
-        let mut model = open(&args.model, AT_ONCE)?;
+        let mut model = open(&args.model, EDIT_ROWS)?;
         let dim = model.manifest().lift.dim;
         let (x, own) = read_all(args.samples.open_labelled(&args.file, dim)?)?;
         let (x, own) = (Features::new(&x, dim)?, own.unwrap_or_default());
@@ -249,19 +251,19 @@ pub fn unlearn(args: UnlearnArgs) -> Result<()> {
         }
         let (name, manifest) = (raw(&args.file), model.manifest());
         if manifest.tasks.len() == tasks && manifest.tasks.iter().any(|task| task.name.starts_with(&name)) {
-            note!("note: {name} was learned in other pieces; learn --skip will still leave those out");
+            note!("note: {name} was learned in other pieces; learn --skip still skips those");
         }
         finish(&mut model)?;
         let manifest = model.manifest();
         let mut words = format!(
-            "{} samples are taken back, to rounding; {} knows {} samples of {} classes",
-            own.len(),
+            "unlearned {}, to rounding; {} has {} of {}",
+            count(own.len(), "sample"),
             shown(&args.model),
-            manifest.samples,
-            manifest.classes.len()
+            count(manifest.samples, "sample"),
+            count(manifest.classes.len(), "class")
         );
         if manifest.keep > 0 {
-            words += "\nan earlier version still has them; loranpac rollback --drop removes it";
+            words += "\nan earlier version still contains them; loranpac rollback --drop deletes it";
         }
         Ok(changed(say!("{words}"))?)
     })

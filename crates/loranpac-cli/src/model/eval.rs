@@ -1,4 +1,4 @@
-//! `loranpac eval` and `loranpac calibrate`: a model on labelled samples that it has not learned.
+//! `loranpac eval` and `loranpac calibrate`: a model on held-out labelled samples.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,9 @@ use super::{Predictor, ROWS, Samples, labelled, on_threads, print, raw, shown};
 use crate::json::Json;
 use crate::say::changed;
 use crate::table;
+use crate::words::count;
 
-/// Bins of the calibration error.
+/// Number of bins of the calibration error.
 const BINS: usize = 15;
 
 /// Options of `eval`.
@@ -52,17 +53,17 @@ pub struct CalibrateArgs {
     samples: Samples,
 }
 
-/// Scores of labelled samples whose class the model knows, and the labels of the others.
+/// Scores of labelled samples whose class is in the model, and the labels of the others.
 struct Scored {
     samples: Vec<(Vec<f32>, usize)>,
-    strange: BTreeMap<Label, usize>,
-    /// Of all samples in the file.
+    unknown: BTreeMap<Label, usize>,
+    /// The fingerprint of all samples in the file.
     fingerprint: Fingerprint,
 }
 
 fn score(classifier: &Classifier, file: &Path, samples: &Samples) -> Result<Scored> {
     let mut reader = labelled(file, samples.open_test(file, classifier.dim(), false)?)?;
-    let (mut known, mut strange, mut digest) = (Vec::new(), BTreeMap::new(), TaskDigest::default());
+    let (mut known, mut unknown, mut digest) = (Vec::new(), BTreeMap::new(), TaskDigest::default());
     while let Some(batch) = reader.next(ROWS)? {
         let x = Features::new(&batch.x, classifier.dim())?;
         let scores = classifier.scores(x)?;
@@ -71,15 +72,15 @@ fn score(classifier: &Classifier, file: &Path, samples: &Samples) -> Result<Scor
         for (row, label) in scores.rows().zip(labels) {
             match classifier.column(&label) {
                 Some(class) => known.push((row.to_vec(), class)),
-                None => *strange.entry(label).or_default() += 1,
+                None => *unknown.entry(label).or_default() += 1,
             }
         }
     }
     if known.is_empty() {
-        bail!("{}: none of its samples is of a class that the model knows", shown(file));
+        bail!("{}: none of its samples belongs to a class of the model", shown(file));
     }
     let fingerprint = Fingerprint { samples: known.len(), ..digest.finish() };
-    Ok(Scored { samples: known, strange, fingerprint })
+    Ok(Scored { samples: known, unknown, fingerprint })
 }
 
 pub fn main(args: Args) -> Result<()> {
@@ -89,7 +90,7 @@ pub fn main(args: Args) -> Result<()> {
 fn eval(args: &Args) -> Result<()> {
     let predictor = Predictor::open(&args.model, false)?;
     let classifier = &predictor.classifier;
-    let Scored { samples, strange, .. } = score(classifier, &args.file, &args.samples)?;
+    let Scored { samples, unknown, .. } = score(classifier, &args.file, &args.samples)?;
     let mut classes: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
     let mut confused: BTreeMap<(usize, usize), usize> = BTreeMap::new();
     let (mut right, mut near) = (0, 0);
@@ -119,15 +120,15 @@ fn eval(args: &Args) -> Result<()> {
     let value = json!({
         "model": raw(&args.model), "samples": samples.len(), "accuracy": percent(right, samples.len()),
         "mean_class_accuracy": mean, "top": args.top, "top_accuracy": percent(near, samples.len()),
-        "unknown_labels": strange.iter().map(|(label, count)| json!({ "label": label, "samples": count })).collect::<Vec<_>>(),
+        "unknown_labels": unknown.iter().map(|(label, count)| json!({ "label": label, "samples": count })).collect::<Vec<_>>(),
         "calibrated": classifier.temperature().is_some(), "negative_log_likelihood": loss, "calibration_error": calibration,
         "classes": worst.iter().map(|(c, r, n)| json!({ "label": label(*c), "right": r, "samples": n })).collect::<Vec<_>>(),
         "confusions": pairs.iter().map(|((c, b), n)| json!({ "label": label(*c), "taken_for": label(*b), "samples": n }))
             .collect::<Vec<_>>(),
     });
     let mut words = format!(
-        "{} samples: {:.2}% right ({:.2}% mean over classes), {:.2}% among the best {}\n",
-        samples.len(),
+        "{}: {:.2}% right ({:.2}% mean over classes), {:.2}% among the best {}\n",
+        count(samples.len(), "sample"),
         percent(right, samples.len()),
         mean,
         percent(near, samples.len()),
@@ -135,9 +136,13 @@ fn eval(args: &Args) -> Result<()> {
     );
     let stated = if classifier.temperature().is_some() { "calibrated" } else { "uncalibrated" };
     words += &format!("probabilities ({stated}): log loss {loss:.3}, expected calibration error {calibration:.3}\n");
-    if !strange.is_empty() {
-        let (labels, count) = (strange.len(), strange.values().sum::<usize>());
-        words += &format!("{count} samples of {labels} classes that the model does not know were left out\n");
+    if !unknown.is_empty() {
+        let (labels, samples) = (unknown.len(), unknown.values().sum::<usize>());
+        words += &format!(
+            "{} of {} that are not in the model were left out\n",
+            count(samples, "sample"),
+            count(labels, "class")
+        );
     }
     let rows: Vec<Vec<String>> = worst
         .iter()
@@ -155,7 +160,7 @@ fn eval(args: &Args) -> Result<()> {
     Ok(print(&args.json, &value, &words)?)
 }
 
-/// Expected calibration error: how far confidence and accuracy differ, on average over bins of confidence.
+/// Computes the expected calibration error: the mean difference of confidence and accuracy over bins of confidence.
 fn calibration_error(samples: &[(Vec<f32>, usize)], temperature: f64) -> f64 {
     let mut bins = [(0usize, 0usize, 0.0f64); BINS];
     for (scores, class) in samples {
@@ -171,7 +176,7 @@ fn calibration_error(samples: &[(Vec<f32>, usize)], temperature: f64) -> f64 {
 pub fn calibrate(args: CalibrateArgs) -> Result<()> {
     on_threads(args.threads, || {
         let mut predictor = Predictor::of(Session::open_to_write(&args.model)?, &args.model, false)?;
-        let Scored { samples, strange, fingerprint } = score(&predictor.classifier, &args.file, &args.samples)?;
+        let Scored { samples, unknown, fingerprint } = score(&predictor.classifier, &args.file, &args.samples)?;
         let temperature = fit(&samples);
         let loss = |t: f64| negative_log_likelihood(samples.iter().map(|(s, c)| (s.as_slice(), *c)), t);
         let before = predictor.temperature();
@@ -184,13 +189,13 @@ pub fn calibrate(args: CalibrateArgs) -> Result<()> {
         }
         let value = json!({
             "model": raw(&args.model), "version": model.manifest().version, "temperature": temperature,
-            "samples": samples.len(), "unknown_samples": strange.values().sum::<usize>(),
+            "samples": samples.len(), "unknown_samples": unknown.values().sum::<usize>(),
             "negative_log_likelihood": errors[1].0, "calibration_error": errors[1].1,
         });
         let words = format!(
-            "temperature {temperature:.4}, fitted on {} samples: log loss {:.3} (was {:.3}), expected calibration error \
+            "temperature {temperature:.4}, fitted on {}: log loss {:.3} (was {:.3}), expected calibration error \
              {:.3} (was {:.3})\n",
-            samples.len(),
+            count(samples.len(), "sample"),
             errors[1].0,
             errors[0].0,
             errors[1].1,

@@ -1,4 +1,4 @@
-//! `loranpac export`: a classifier for somewhere else.
+//! `loranpac export`: the classifier as a file for other programs.
 
 use std::path::PathBuf;
 
@@ -16,15 +16,15 @@ use crate::say::say;
 pub struct Args {
     /// The model
     model: PathBuf,
-    /// NAME.onnx for any ONNX runtime, or NAME.safetensors for a small file that predict takes
+    /// NAME.onnx for any ONNX runtime, or NAME.safetensors for a small file for predict
     out: PathBuf,
-    /// Numbers in half precision: half the size
+    /// Store numbers in half precision: half the size
     #[arg(long)]
     half: bool,
-    /// ONNX: an output with probabilities (after calibrate)
+    /// ONNX: add an output with probabilities (after calibrate)
     #[arg(long)]
     probabilities: bool,
-    /// Warn about classes with fewer samples than this: what a model knows of them may reveal them
+    /// Warn about classes with fewer samples than this, which the classifier may reveal
     #[arg(long, default_value_t = 2, value_name = "N")]
     least: usize,
     /// Threads [default: all cores]
@@ -54,11 +54,11 @@ pub fn main(args: Args) -> Result<()> {
             }
             Some("safetensors") => {
                 if args.probabilities {
-                    bail!("--probabilities is for ONNX; predict --probabilities works with what this writes, too");
+                    bail!("--probabilities is for ONNX; predict --probabilities works with this file as well");
                 }
                 inference.save(&args.out, precision)?;
                 let size = std::fs::metadata(&args.out).map_or(0, |file| file.len());
-                say!("{}: {}; loranpac predict takes it", shown(&args.out), human_bytes(size as usize))?;
+                say!("{}: {}; use it with loranpac predict", shown(&args.out), human_bytes(size as usize))?;
             }
             _ => bail!("{}: give a name that ends with .onnx or .safetensors", shown(&args.out)),
         }

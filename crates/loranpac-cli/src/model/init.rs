@@ -24,10 +24,10 @@ pub struct Args {
     /// Features per sample
     #[arg(long, value_name = "D")]
     dim: Option<usize>,
-    /// A file whose samples have as many features as the model shall take
+    /// A file whose samples have the number of features of the new model
     #[arg(long, value_name = "FILE")]
     like: Option<PathBuf>,
-    /// What the encoder is called; samples that are said to come from another are noticed
+    /// Name of the encoder; samples from an encoder of another name cause a warning
     #[arg(long, value_name = "NAME")]
     encoder: Option<String>,
     /// Width of the lifted features, or `infinite`: exact by their kernel, but the model keeps the samples
@@ -48,10 +48,10 @@ pub struct Args {
     /// Hard: cut this share of the directions [default: 0.25]; soft: the ridge is the eigenvalue there
     #[arg(long, value_name = "Z", allow_negative_numbers = true)]
     truncate: Option<f64>,
-    /// The same with an eigenvalue
+    /// The same, by an eigenvalue
     #[arg(long, value_name = "D", allow_negative_numbers = true)]
     threshold: Option<f64>,
-    /// The same with a number of directions
+    /// The same, by a number of directions
     #[arg(long, value_name = "K")]
     rank: Option<usize>,
     /// The ridge itself; `loo` (infinite width): the best of six decades by leave-one-out accuracy
@@ -79,7 +79,7 @@ enum FilterArg {
     Hard,
 }
 
-/// A ridge that was given.
+/// A ridge on the command line.
 #[derive(Clone, Copy)]
 enum RidgeArg {
     LeaveOneOut,
@@ -122,7 +122,7 @@ fn init(args: &Args) -> Result<()> {
     };
     let filter = match (args.filter, truncation, args.ridge) {
         (FilterArg::Hard, _, Some(RidgeArg::LeaveOneOut)) => {
-            bail!("--ridge loo goes with --filter soft: leaving samples out is exact there")
+            bail!("--ridge loo needs --filter soft, where leave-one-out is exact")
         }
         (FilterArg::Hard, truncation, ridge) => {
             let ridge = if let Some(RidgeArg::Number(ridge)) = ridge { ridge } else { 0.0 };
@@ -138,16 +138,16 @@ fn init(args: &Args) -> Result<()> {
         ScheduleArg::Paper => Schedule::Paper,
     };
     if args.width == Width::Infinite && (args.lift_seed != 0 || args.gamma != lift::DEFAULT_GAMMA) {
-        bail!("--lift-seed and --gamma mean nothing at infinite width: nothing is drawn");
+        bail!("--lift-seed and --gamma have no effect at infinite width, which draws nothing at random");
     }
     let lift = LiftRecord::new(&args.lift, dim, args.width, args.lift_seed, args.gamma)?;
     let config = Config { filter, max_rank: args.max_rank, schedule, half: args.half, ..Config::default() };
-    // What does not go together shows before there is a folder.
+    // Invalid combinations are refused before the folder is created.
     Model::new(lift.build(false)?, config)?;
     let settings = Settings { lift, config, keep: args.keep, encoder: args.encoder.clone() };
     match Session::create(&folder, &settings) {
         Err(Error::Exists { .. }) if Session::is_new(&folder, &settings) => {
-            return Ok(say!("{} is there already: a new model with these settings", shown(&folder))?);
+            return Ok(say!("{} exists already, as a new model with these settings", shown(&folder))?);
         }
         outcome => drop(outcome?),
     }
@@ -155,7 +155,7 @@ fn init(args: &Args) -> Result<()> {
     let (name, dim) = (shown(&folder), lift.dim);
     let what = match lift.width.is_infinite() {
         false => format!("lifted to {} by {}", lift.width, lift.name),
-        true => "infinite width; the model will keep the samples that it learns".to_owned(),
+        true => "infinite width; the model keeps the samples that it learns".to_owned(),
     };
     Ok(changed(say!("{name}: {dim} features, {what}\nNext: loranpac learn {name} FILE..."))?)
 }

@@ -1,4 +1,4 @@
-//! `loranpac inspect`: what a model is, what it knows, and what it can promise.
+//! `loranpac inspect`: the settings, contents and guarantees of a model.
 
 use std::path::PathBuf;
 
@@ -10,11 +10,12 @@ use loranpac_store::Session;
 use loranpac_store::manifest::Manifest;
 use serde_json::json;
 
-use super::{ensure_memory, on_threads, print, raw, shown};
+use super::{ensure_memory, init, on_threads, print, raw, shown};
+use crate::faults::with_flags;
 use crate::json::Json;
 use crate::{table, words};
 
-/// Spectra up to this size are computed without being asked for.
+/// Spectra up to this size are computed without --spectrum.
 const QUICK: usize = 2_000;
 /// Columns and rows of the sketch.
 const SKETCH: (usize, usize) = (60, 8);
@@ -24,7 +25,7 @@ const SKETCH: (usize, usize) = (60, 8);
 pub struct Args {
     /// The model
     model: PathBuf,
-    /// Compute the spectrum however large the model is
+    /// Compute the spectrum of a model of any size
     #[arg(long)]
     spectrum: bool,
     /// List all classes
@@ -70,9 +71,12 @@ fn inspect(args: &Args) -> Result<()> {
     }
     if let Some(verdict) = &verdict {
         words += &format!("\n{}\n", verdict.line);
-        verdict.warnings.iter().for_each(|warning| words += &format!("warning: {warning}\n"));
+        verdict
+            .warnings
+            .iter()
+            .for_each(|warning| words += &format!("warning: {}\n", with_flags::<init::Args>(warning)));
     } else if manifest.samples > 0 {
-        words += "\nthe classifier has not been formed since the model last changed; predict or learn does\n";
+        words += "\nthe classifier has not been formed since the model last changed; predict and learn form it\n";
     }
     if let Some(values) = spectrum.filter(|values| !values.is_empty()) {
         words += &format!("\nspectrum: {rank} eigenvalues, largest first, logarithmic\n{}", sketch(&values));
@@ -89,7 +93,7 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
         Filter::Hard { truncation, .. } => format!("hard, {}", words::truncation(truncation)),
         Filter::Soft(Ridge::GeometricMean) => "soft, ridge = geometric mean of the spectrum".to_owned(),
         Filter::Soft(Ridge::LeaveOneOut) => {
-            "soft, ridge by leave-one-out accuracy (once samples are gone, geometric mean)".to_owned()
+            "soft, ridge by leave-one-out accuracy (geometric mean after evictions)".to_owned()
         }
         Filter::Soft(Ridge::Fixed(ridge)) => format!("soft, ridge {ridge}"),
         Filter::Soft(Ridge::Eigenvalue(rule)) => {
@@ -100,7 +104,12 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
     let kept = if kept.is_empty() { String::new() } else { format!(" (kept: {kept})") };
     let encoder = escape(manifest.encoder.name.as_deref().unwrap_or("not named"));
     let calibrated = calibration.as_ref().map_or("no temperature fitted".to_owned(), |c| {
-        format!("temperature {:.4}, fitted on {} samples at version {}", c.temperature, c.samples, c.version)
+        format!(
+            "temperature {:.4}, fitted on {} at version {}",
+            c.temperature,
+            words::count(c.samples, "sample"),
+            c.version
+        )
     });
     let (lifted, parts) = match manifest.keeps_samples() {
         true => (
@@ -111,20 +120,20 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
     };
     let kept_parts = super::parts(manifest);
     let mut text = format!(
-        "{}, version {}{kept}, {} in {} files\n\
+        "{}, version {}{kept}, {} in {}\n\
          encoder   {encoder}, {} features\n\
          lift      {lifted}\n\
          filter    {filter}, {} schedule, at most {} {parts}\n\
-         knows     {} samples of {} in {}, {} {kept_parts}\n\
+         learned   {} of {} in {}, {} {kept_parts}\n\
          scores    {calibrated}\n",
         shown(&args.model),
         manifest.version,
         human_bytes(bytes as usize),
-        manifest.files.len(),
+        words::count(manifest.files.len(), "file"),
         lift.dim,
         words::schedule(config.schedule),
         config.max_rank,
-        manifest.samples,
+        words::count(manifest.samples, "sample"),
         words::count(manifest.classes.len(), "class"),
         words::count(tasks.len(), "task"),
         manifest.rank(),
@@ -144,7 +153,7 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
     text
 }
 
-/// Eigenvalues in the terminal: one column per group, its height by the logarithm.
+/// Sketches eigenvalues in the terminal: one column per group, with logarithmic height.
 fn sketch(values: &[f64]) -> String {
     let (columns, rows) = SKETCH;
     let largest = values[0].max(f64::MIN_POSITIVE);

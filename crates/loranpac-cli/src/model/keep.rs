@@ -1,4 +1,4 @@
-//! `loranpac verify` and `loranpac rollback`: whether a model is whole, and how it was before.
+//! `loranpac verify` and `loranpac rollback`: the integrity and the earlier versions of a model.
 
 use std::path::PathBuf;
 
@@ -9,6 +9,7 @@ use serde_json::json;
 use super::{ensure_memory, on_threads, print, raw, shown};
 use crate::json::Json;
 use crate::say::{changed, say};
+use crate::words::count;
 use loranpac_data::text::escape;
 use loranpac_store::folder::MANIFEST;
 use loranpac_store::{Error, Manifest, Rolled, Session};
@@ -30,23 +31,23 @@ pub struct VerifyArgs {
 pub struct RollbackArgs {
     /// The model
     model: PathBuf,
-    /// The version to go back to [default: the one before, and again the one before that]
+    /// The version to roll back to [default: the previous one; each further call goes one version back]
     #[arg(long, value_name = "V", conflicts_with = "drop")]
     to: Option<u64>,
-    /// Keep N earlier versions from now on
+    /// Keep N earlier versions from this one on
     #[arg(long, value_name = "N", conflicts_with_all = ["drop", "to"])]
     keep: Option<usize>,
-    /// Do not go back: delete the earlier versions
+    /// Delete the earlier versions instead of rolling back
     #[arg(long)]
     drop: bool,
 }
 
-/// What [`verify`] found wrong.
+/// The result of a failed [`verify`].
 #[derive(Debug)]
 pub enum Unsound {
-    /// Files are not as they were written.
+    /// Files are damaged.
     Damaged(usize),
-    /// Files could not be read, so that nothing is known about them.
+    /// Files could not be read, so that their state is unknown.
     Unreadable,
     /// Files were written by a newer program.
     Newer,
@@ -67,7 +68,7 @@ impl std::error::Error for Unsound {}
 
 pub fn verify(args: VerifyArgs) -> Result<()> {
     on_threads(args.threads, || {
-        // A manifest that cannot be read is damage, which verify reports.
+        // An unreadable manifest is damage, which verify reports.
         if let Ok(manifest) = Manifest::read(&args.model.join(MANIFEST)) {
             ensure_memory(&args.model, &manifest, manifest.load_bytes())?;
         }
@@ -86,12 +87,16 @@ pub fn verify(args: VerifyArgs) -> Result<()> {
         let words = match unsound {
             None => {
                 let size = human_bytes(found.bytes as usize);
-                format!("{}: {} files, {size}, every byte as it was written\n", shown(&args.model), found.files)
+                format!(
+                    "{}: {}, {size}, every byte matches its checksum\n",
+                    shown(&args.model),
+                    count(found.files, "file")
+                )
             }
             Some(_) => found.problems().map(|error| format!("{}\n", escape(&error.to_string()))).collect(),
         };
         let printed = print(&args.json, &value, &words);
-        // The findings decide the exit code, even if the output cannot be written.
+        // The findings determine the exit code, even if the output cannot be written.
         unsound.map_or_else(|| Ok(printed?), |unsound| Err(unsound.into()))
     })
 }
@@ -108,10 +113,10 @@ fn go_back(args: &RollbackArgs) -> Result<()> {
         let name = shown(&args.model);
         let said = if args.drop {
             model.drop_history()?;
-            say!("the earlier versions of {name} are deleted")
+            say!("deleted the earlier versions of {name}")
         } else {
             model.commit()?;
-            say!("{name} keeps {keep} earlier versions from now on")
+            say!("{name} keeps {} from this one on", count(keep, "earlier version"))
         };
         return Ok(changed(said)?);
     }
@@ -119,15 +124,18 @@ fn go_back(args: &RollbackArgs) -> Result<()> {
     let version = match model.rollback(args.to)? {
         Rolled::Back(version) => version,
         Rolled::Already(version) => {
-            return Ok(say!("{} is as it was at version {version} already; nothing has changed", shown(&args.model))?);
+            return Ok(say!(
+                "{} already has the contents of version {version}; nothing has changed",
+                shown(&args.model)
+            )?);
         }
     };
     let manifest = model.manifest();
     let said = say!(
-        "{} is as it was at version {version}: {} samples of {} classes",
+        "rolled {} back to version {version}: {} of {}",
         shown(&args.model),
-        manifest.samples,
-        manifest.classes.len()
+        count(manifest.samples, "sample"),
+        count(manifest.classes.len(), "class")
     );
     Ok(changed(said)?)
 }

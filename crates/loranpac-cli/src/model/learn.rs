@@ -1,4 +1,4 @@
-//! `loranpac learn`: files become tasks, and each is safe on the disk before the next begins.
+//! `loranpac learn`: each file is a task, which is committed before the next one begins.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,8 @@ use loranpac_data::Reader;
 use loranpac_store::{Encoder, Fingerprint, Session, TaskDigest};
 use serde_json::json;
 
-use super::{ROWS, Samples, ensure_memory, on_threads, parts, print, raw, shown};
+use super::{ROWS, Samples, ensure_memory, init, on_threads, parts, print, raw, shown};
+use crate::faults::with_flags;
 use crate::json::Json;
 use crate::progress::Count;
 use crate::say::{changed, note};
@@ -18,7 +19,7 @@ use crate::words::count;
 /// Options of `learn`.
 #[derive(clap::Args)]
 #[command(after_help = "Example:  loranpac learn intents.lrp monday.npz tuesday.csv\n\n\
-    Interrupted? The same command with --skip goes on where it was, and gives the same model to the last bit.")]
+    Interrupted? Rerun the command with --skip to resume; the model is the same to the last bit.")]
 pub struct Args {
     /// The model
     model: PathBuf,
@@ -26,19 +27,19 @@ pub struct Args {
     /// input
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Divide files into tasks of N samples, each of which is safe on the disk before the next begins
+    /// Divide files into tasks of N samples, each of which is committed before the next one begins
     #[arg(long, value_name = "N")]
     task_size: Option<usize>,
-    /// Leave out what has been learned before
+    /// Skip tasks that were learned before
     #[arg(long, conflicts_with = "again")]
     skip: bool,
-    /// Learn it once more, though it has been learned before
+    /// Learn tasks again that were learned before
     #[arg(long)]
     again: bool,
-    /// Do not form the classifier in the end; the first prediction does
+    /// Do not form the classifier; the first prediction does
     #[arg(long)]
     defer: bool,
-    /// What the encoder of these samples is called
+    /// Name of the encoder of these samples
     #[arg(long, value_name = "NAME")]
     encoder: Option<String>,
     /// Threads [default: all cores]
@@ -53,7 +54,7 @@ pub struct Args {
     samples: Samples,
 }
 
-/// A part of a file that is learned as one.
+/// A part of a file that is learned as one task.
 struct Task {
     samples: usize,
     digest: String,
@@ -79,7 +80,7 @@ fn learn(args: &Args) -> Result<()> {
         tasks += done;
         skipped += left;
     }
-    // The last task was left out, and with it the classifier.
+    // The last task was skipped, and with it the classifier.
     if !args.defer && model.manifest().weights.is_none() && model.manifest().samples > 0 {
         model.prepared()?;
         model.commit()?;
@@ -96,18 +97,18 @@ fn learn(args: &Args) -> Result<()> {
         "classes_in_all": manifest.classes.len(), "basis_rank": manifest.rank(), "verdict": verdict,
     });
     let mut words = format!(
-        "learned {} in {}, {}; {} knows {} samples of {}, {} {}\n",
+        "learned {} in {}, {}; {} has {} of {}, {} {}\n",
         count(samples, "sample"),
         count(tasks, "task"),
         count(new.len(), "new class"),
         shown(&args.model),
-        manifest.samples,
+        count(manifest.samples, "sample"),
         count(manifest.classes.len(), "class"),
         manifest.rank(),
         parts(manifest)
     );
     if skipped > 0 {
-        words += &format!("left out {} learned before\n", count(skipped, "task"));
+        words += &format!("skipped {} learned before\n", count(skipped, "task"));
     }
     if let Some(verdict) = verdict {
         words += &format!("{verdict}\n");
@@ -119,25 +120,25 @@ fn learn(args: &Args) -> Result<()> {
     Ok(if tasks > 0 { changed(printed) } else { printed }?)
 }
 
-/// The verdict in words, with its warnings on standard error.
+/// Returns the verdict as text, and prints its warnings to standard error.
 fn model_verdict(model: &mut Session) -> Result<Option<String>> {
     let verdict = model.prepared()?.summary().verdict();
     if let Some(verdict) = &verdict {
-        verdict.warnings.iter().for_each(|warning| note!("warning: {warning}"));
+        verdict.warnings.iter().for_each(|warning| note!("warning: {}", with_flags::<init::Args>(warning)));
     }
     Ok(verdict.map(|verdict| verdict.line))
 }
 
-/// Learns the tasks of a file; gives how many were learned and how many left out.
+/// Learns the tasks of a file; returns the numbers of learned and of skipped tasks.
 fn learn_file(model: &mut Session, file: &Path, args: &Args, last: bool) -> Result<(usize, usize)> {
-    // What was known before this file, and how often: a task that occurs twice in it is learned twice.
+    // Tasks learned before this file, with their counts: a task that occurs twice in the file is learned twice.
     let mut known: HashMap<String, usize> = HashMap::new();
     model.manifest().tasks.iter().for_each(|task| *known.entry(task.digest.clone()).or_default() += 1);
     let dim = model.manifest().lift.dim;
     let name = raw(file);
     let stdin = file.as_os_str() == "-";
     let whole_in_memory = model.manifest().config.schedule == Schedule::Paper;
-    // All of a file is looked at before anything of it is learned. Standard input can be read once only.
+    // A file is read once in full before anything of it is learned. Standard input can be read only once.
     let plan = if stdin { None } else { Some(survey(model, file, args, &known)?) };
     if let Some(plan) = &plan {
         check_memory(model, &name, plan, args, &known)?;
@@ -214,7 +215,7 @@ fn learn_file(model: &mut Session, file: &Path, args: &Args, last: bool) -> Resu
     Ok((done, left))
 }
 
-/// Refuses a file that would need more memory than there is. The directions that are on the disk are mapped, and take none.
+/// Refuses a file that would need more memory than there is. The directions on disk are mapped, and take none.
 fn check_memory(model: &Session, name: &str, plan: &Survey, args: &Args, known: &HashMap<String, usize>) -> Result<()> {
     let manifest = model.manifest();
     let left_out = |task: &&Task| args.skip && known.contains_key(&task.digest);
@@ -225,13 +226,13 @@ fn check_memory(model: &Session, name: &str, plan: &Survey, args: &Args, known: 
         .with_context(|| format!("{name} cannot be learned"))
 }
 
-/// What a first reading of a file has found.
+/// The results of a first pass over a file.
 struct Survey {
     tasks: Vec<Task>,
     new_classes: usize,
 }
 
-/// Reads all of a file once: it can be read, its samples look right, and what is in it is not known yet.
+/// Reads a whole file once: checks that it is readable, that its samples look right, and that its tasks are new.
 fn survey(model: &Session, file: &Path, args: &Args, known: &HashMap<String, usize>) -> Result<Survey> {
     let manifest = model.manifest();
     let dim = manifest.lift.dim;
@@ -276,7 +277,7 @@ fn survey(model: &Session, file: &Path, args: &Args, known: &HashMap<String, usi
         Some(task) if !args.again => refuse_again(model, &name, &task.digest, args.skip)?,
         None if manifest.tasks.iter().any(|task| task.name == name || task.name.starts_with(&format!("{name} ["))) => {
             note!(
-                "warning: something else was learned from {name} before, or in tasks of another size; it may count twice"
+                "warning: {name} had other contents, or tasks of another size, when it was learned before; samples may count twice"
             );
         }
         _ => {}
@@ -296,7 +297,7 @@ fn survey(model: &Session, file: &Path, args: &Args, known: &HashMap<String, usi
     Ok(Survey { tasks, new_classes: new_labels.len() })
 }
 
-/// Counts one occurrence of what was known before; false if there is none left.
+/// Consumes one occurrence of a task learned before; returns false if none is left.
 fn take(known: &mut HashMap<String, usize>, digest: &str) -> bool {
     match known.get_mut(digest) {
         Some(count) if *count > 0 => {
@@ -307,11 +308,11 @@ fn take(known: &mut HashMap<String, usize>, digest: &str) -> bool {
     }
 }
 
-/// What to do about samples that are known: refuse, unless the user wants them left out.
+/// Refuses a task that was learned before, unless the user wants it skipped.
 fn refuse_again(model: &Session, name: &str, digest: &str, skip: bool) -> Result<()> {
     let Some(task) = model.task(digest).filter(|_| !skip) else { return Ok(()) };
     bail!(
-        "{name}: its samples have been learned before (as {}, version {}); --skip leaves them out, --again learns them twice",
+        "{name}: its samples were learned before (as {}, version {}); --skip skips them, --again learns them twice",
         task.name,
         task.version
     )

@@ -1,4 +1,4 @@
-//! `loranpac merge`: several models become one, as if it had learned everything.
+//! `loranpac merge`: merges models, as if one had learned everything.
 
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use serde_json::json;
 use super::{ensure_memory, new_folder, on_threads, parts as parts_of, print, raw, shown, warn_small_classes};
 use crate::json::Json;
 use crate::say::{changed, note};
+use crate::words::count;
 
 /// Options of `merge`.
 #[derive(clap::Args)]
@@ -20,10 +21,10 @@ pub struct Args {
     /// Folder of the new model
     #[arg(long, short, value_name = "MODEL")]
     out: PathBuf,
-    /// Merge models that have learned the same samples, which then count twice
+    /// Merge models that have learned the same samples, which then count several times
     #[arg(long)]
     again: bool,
-    /// Warn about classes with fewer samples than this: what a model knows of them reveals them
+    /// Warn about classes with fewer samples than this, which the model reveals
     #[arg(long, default_value_t = 2, value_name = "N")]
     least: usize,
     /// Do not form the classifier
@@ -68,11 +69,11 @@ fn report(args: &Args, folder: &Path, manifest: &Manifest, before: &str) -> Resu
         "basis_rank": manifest.rank(), "merged": args.models.iter().map(|path| raw(path)).collect::<Vec<_>>(),
     });
     let text = format!(
-        "{before}{}: {} samples of {} classes from {} models, {} {}\n",
+        "{before}{}: {} of {} from {}, {} {}\n",
         shown(folder),
-        manifest.samples,
-        manifest.classes.len(),
-        args.models.len(),
+        count(manifest.samples, "sample"),
+        count(manifest.classes.len(), "class"),
+        count(args.models.len(), "model"),
         manifest.rank(),
         parts_of(manifest)
     );

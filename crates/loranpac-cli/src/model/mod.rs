@@ -1,4 +1,4 @@
-//! The life of a model: one file per command or per few that belong together.
+//! The commands on models: one file per command or group of related commands.
 
 pub mod edit;
 pub mod eval;
@@ -52,7 +52,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// The options, where `split` is read unless the user wants the other.
+    /// Returns the options; `split` is the default split.
     pub fn options(&self, split: Split) -> Options {
         let (label, features, format) = (self.label.clone(), self.features.clone(), self.format.clone());
         Options { split: self.split.unwrap_or(split), fallback: false, label, features, format }
@@ -63,8 +63,8 @@ impl Samples {
         open(path, &self.options(Split::Train), dim)
     }
 
-    /// Opens the test samples, or all samples, of a file, and prints which ones where it has two splits. With `fallback`,
-    /// the training samples are read where a file has no others.
+    /// Opens the test samples, or all samples, of a file, and prints the chosen split if it has two. With `fallback`,
+    /// the training samples are read if a file has no others.
     pub fn open_test(&self, path: &Path, dim: usize, fallback: bool) -> Result<Reader> {
         let fallback = fallback && self.split.is_none();
         let reader = open(path, &Options { fallback, ..self.options(Split::Test) }, dim)?;
@@ -97,7 +97,7 @@ pub fn labelled(path: &Path, reader: Reader) -> Result<Reader> {
     Ok(reader)
 }
 
-/// Everything in a file: for commands that need all of it at once.
+/// Reads everything in a file: for commands that need all of it at once.
 pub fn read_all(mut reader: Reader) -> Result<(Vec<f32>, Option<Vec<Label>>)> {
     let (mut x, mut labels) = (Vec::new(), Vec::new());
     let labelled = reader.has_labels();
@@ -112,16 +112,16 @@ pub fn read_all(mut reader: Reader) -> Result<(Vec<f32>, Option<Vec<Label>>)> {
     Ok((x, labelled.then_some(labels)))
 }
 
-/// Runs something on so many threads.
+/// Runs a function on this many threads.
 pub fn on_threads<T: Send>(asked: Option<usize>, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     pool(threads(asked)?)?.install(work)
 }
 
-/// So many threads.
+/// Creates a pool of this many threads.
 pub fn pool(threads: usize) -> Result<rayon::ThreadPool> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.with_context(|| format!("cannot start {threads} threads; --threads takes a smaller number"))?;
-    // What the threads take to start is taken before anybody asks what is left.
+    // The threads allocate their stacks before available memory is measured.
     pool.broadcast(|_| ());
     Ok(pool)
 }
@@ -131,11 +131,11 @@ pub fn ensure_memory(model: &Path, manifest: &Manifest, needed: usize) -> Result
     let Manifest { lift, classes, .. } = manifest;
     let batch = memory::product(&[ROWS, memory::sum(&[lift.dim.saturating_mul(12), classes.len().saturating_mul(8)])]);
     let what = format!("{} at width {}", shown(model), lift.width);
-    let advice = "nothing was changed. Fewer --threads, or a model of a smaller --width or --max-rank, need less";
+    let advice = "nothing has changed; use fewer --threads, or a model of a smaller --width or --max-rank";
     Ok(system::room().ensure(needed.saturating_add(batch), &what, advice)?)
 }
 
-/// What a command predicts with: a classifier, and the session that it comes from unless that was an inference file.
+/// The source of predictions: a classifier, and its session unless it was read from an inference file.
 pub struct Predictor {
     /// The classifier.
     pub classifier: Classifier,
@@ -144,7 +144,7 @@ pub struct Predictor {
 }
 
 impl Predictor {
-    /// Opens a model, or a file that `export` has written. A classifier that has not been formed yet is formed.
+    /// Opens a model or an exported file. A classifier that has not been formed yet is formed.
     pub fn open(path: &Path, novelty: bool) -> Result<Predictor> {
         if path.is_dir() || path.extension().is_some_and(|e| e == "lrp") {
             return Predictor::of(Session::open(path)?, path, novelty);
@@ -153,9 +153,9 @@ impl Predictor {
             bail!("{} has no basis to measure novelty with; give the model itself", shown(path));
         }
         refuse_samples(path)?;
-        // All of the file is read, and its numbers may be in half precision there.
+        // The whole file is read, and its numbers may be in half precision.
         let bytes = std::fs::metadata(path).map_or(0, |file| file.len() as usize);
-        let advice = "a model of a smaller --width needs less";
+        let advice = "use a model of a smaller --width";
         system::room().ensure(bytes.saturating_mul(3), &shown(path), advice)?;
         let Inference { lift, classifier } = Inference::load(path)?;
         let needed = lift.predict_bytes(classifier.labels().len());
@@ -163,7 +163,7 @@ impl Predictor {
         Ok(Predictor { classifier, session: None })
     }
 
-    /// The classifier of a model, with what measures novelty if that is wanted.
+    /// Returns the classifier of a model, with the data for novelty if it is wanted.
     pub fn of(mut session: Session, path: &Path, novelty: bool) -> Result<Predictor> {
         ensure_memory(path, session.manifest(), session.manifest().predict_bytes()?)?;
         if novelty {
@@ -173,13 +173,14 @@ impl Predictor {
         Ok(Predictor { classifier, session: Some(session) })
     }
 
-    /// The temperature of probabilities.
+    /// Returns the temperature of probabilities.
     pub fn temperature(&self) -> f64 {
         self.classifier.temperature().unwrap_or(UNCALIBRATED)
     }
 }
 
-/// Refuses a file that cannot be an inference file, such as a file of samples: there is no JSON where its header would be.
+/// Refuses a file that cannot be an inference file, such as a file of samples: it has no JSON at the place of the
+/// header.
 fn refuse_samples(path: &Path) -> Result<()> {
     let mut start = [0; 9];
     let read = open_through_links(path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok());
@@ -190,11 +191,11 @@ fn refuse_samples(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What an inference file or an ONNX file of a model holds.
+/// Returns the contents of an inference file or an ONNX file of a model.
 pub fn inference(session: &mut Session, path: &Path) -> Result<Inference> {
     if session.manifest().keeps_samples() {
         bail!(
-            "{} is of infinite width: its scores need its samples, and there is no classifier to write down; predict \
+            "{} is of infinite width: its scores need its samples, and there is no classifier to export; predict \
              with the model itself, or learn a model of finite --width",
             shown(path)
         );
@@ -202,7 +203,7 @@ pub fn inference(session: &mut Session, path: &Path) -> Result<Inference> {
     Ok(Inference { lift: session.manifest().lift.clone(), classifier: session.predictor()? })
 }
 
-/// Says so if the temperature was fitted for other classes than the model has now.
+/// Warns if the temperature was fitted for other classes than the model has now.
 pub fn warn_stale_temperature(model: &Session) {
     let manifest = model.manifest();
     if let Some(old) = manifest.calibration.as_ref().filter(|old| old.classes != manifest.classes.len()) {
@@ -211,7 +212,7 @@ pub fn warn_stale_temperature(model: &Session) {
     }
 }
 
-/// A label as the user writes it: the class of that name, whether it is a number or a text.
+/// Finds the class with a label as the user writes it, whether it is a number or a text.
 pub fn find_label(known: &[Label], text: &str) -> Result<Label> {
     let number = integer(text).map(Label::Integer);
     let candidates = [Some(Label::Text(text.to_owned())), number];
@@ -229,7 +230,7 @@ pub fn find_label(known: &[Label], text: &str) -> Result<Label> {
     }
 }
 
-/// A new label as the user writes it: a number if the model's labels are numbers.
+/// Parses a new label: a number if the model's labels are numbers.
 pub fn new_label(known: &[Label], text: &str) -> Label {
     let numbers = known.iter().all(|label| matches!(label, Label::Integer(_)));
     match integer(text) {
@@ -238,7 +239,7 @@ pub fn new_label(known: &[Label], text: &str) -> Label {
     }
 }
 
-/// Classes with fewer samples than this: their sums reveal them.
+/// Warns about classes with fewer samples than this: their sums reveal them.
 pub fn warn_small_classes(model: &Session, path: &Path, least: usize, what: &str) {
     if model.manifest().keeps_samples() {
         note!("note: {} is of infinite width: it contains its training samples", shown(path));
@@ -255,37 +256,41 @@ pub fn warn_small_classes(model: &Session, path: &Path, least: usize, what: &str
         let (count, some) = (small.len(), small.iter().take(5).cloned().collect::<Vec<_>>().join(", "));
         let more = if count > 5 { ", ..." } else { "" };
         note!(
-            "warning: {count} classes have fewer than {least} samples, and {what} reveals them: {some}{more} (see --least)"
+            "warning: {} fewer than {least} samples, which {what} reveals: {some}{more} (see --least)",
+            match count {
+                1 => "1 class has".to_owned(),
+                _ => format!("{count} classes have"),
+            }
         );
     }
 }
 
-/// What a model consists of, in messages.
+/// Returns the name of a model's parts, for messages.
 pub fn parts(manifest: &Manifest) -> &'static str {
     if manifest.keeps_samples() { "samples kept" } else { "directions" }
 }
 
-/// A path in messages: on one line, and without what a terminal would obey.
+/// Formats a path for messages: on one line, and without control characters.
 pub fn shown(path: &Path) -> String {
     escape(&raw(path)).into_owned()
 }
 
-/// A path in JSON and in records.
+/// Formats a path for JSON and records.
 pub fn raw(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// A label in messages, as [`shown`] is for paths.
+/// Formats a label for messages, like [`shown`].
 pub fn named(label: &Label) -> String {
     escape(&label.to_string()).into_owned()
 }
 
-/// Prints JSON, or words.
+/// Prints JSON or text.
 pub fn print(json: &Json<true>, value: &serde_json::Value, words: &str) -> Result<(), Unwritten> {
     json.print(&format!("{value:#}\n"), words)
 }
 
-/// A folder for a new model.
+/// Returns the path of a new model's folder.
 pub fn new_folder(path: &Path) -> Result<PathBuf> {
     let name = path.file_name().with_context(|| format!("{} does not name a folder", path.display()))?;
     if !name.to_string_lossy().ends_with(".lrp") {

@@ -26,22 +26,22 @@ pub struct Args {
     /// Write to this file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// How to write
+    /// Output format
     #[arg(long, value_enum, default_value = "csv")]
     to: To,
     /// The K best classes of each sample
     #[arg(long, default_value_t = 1, value_name = "K")]
     top: usize,
-    /// The scores of all classes, too
+    /// Add the scores of all classes
     #[arg(long)]
     scores: bool,
-    /// Probabilities: softmax of scores over a temperature that calibrate has fitted
+    /// Add probabilities: softmax of scores over the temperature that calibrate has fitted
     #[arg(long)]
     probabilities: bool,
-    /// How much of a sample lies outside of what the model has learned, from 0 to 1 (reads the whole model)
+    /// Add the share of each sample outside of what the model has learned, from 0 to 1 (reads the whole model)
     #[arg(long)]
     novelty: bool,
-    /// Give no label to samples of a novelty beyond this
+    /// Give no label to samples with a novelty above this
     #[arg(long, value_name = "N")]
     reject: Option<f64>,
     /// Another name of --split test
@@ -74,7 +74,7 @@ pub fn main(args: Args) -> Result<()> {
 
 fn predict(args: &Args) -> Result<()> {
     if args.top == 0 {
-        bail!("--top 0 leaves nothing to say");
+        bail!("--top 0 is not possible: a sample has at least one label");
     }
     let predictor = Predictor::open(&args.model, args.wants_novelty())?;
     let classifier = &predictor.classifier;
@@ -89,7 +89,7 @@ fn predict(args: &Args) -> Result<()> {
     let same =
         |out: &PathBuf| std::fs::canonicalize(out).ok().is_some_and(|out| Some(out) == args.file.canonicalize().ok());
     if args.out.as_ref().is_some_and(same) {
-        bail!("{} is the file that is read", shown(&args.file));
+        bail!("{} is the input file", shown(&args.file));
     }
     if args.to == To::Npz && (args.out.is_none() || args.top > 1) {
         bail!("--to npz writes the best class of each sample into a file: give --out, and no --top");
@@ -111,14 +111,14 @@ fn predict(args: &Args) -> Result<()> {
         }
         None => {
             let out = io::stdout().lock();
-            // Data are not changed, but a terminal gets no escape sequences from labels.
+            // Data is not changed, but control characters in labels are escaped on a terminal.
             let terminal = out.is_terminal();
             write_answers(args, classifier, &mut reader, out, terminal, &|error| Unwritten::new(error).into())
         }
     }
 }
 
-/// Writes answers as text, for a terminal without control characters.
+/// Writes answers as text; on a terminal, without control characters.
 fn write_answers(
     args: &Args,
     classifier: &Classifier,
@@ -148,7 +148,7 @@ fn write_answers(
     out.flush().map_err(failed)
 }
 
-/// Gives the answer for every sample to `take`.
+/// Passes the answer for every sample to `take`.
 fn answers(
     args: &Args,
     classifier: &Classifier,
@@ -172,7 +172,7 @@ fn answers(
     Ok(())
 }
 
-/// What is said about one sample.
+/// The answer for one sample.
 struct Answer<'a> {
     number: usize,
     best: Vec<(usize, f32)>,

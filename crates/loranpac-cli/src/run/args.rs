@@ -1,4 +1,4 @@
-//! The arguments of `run`, and the specs that follow from them.
+//! The arguments of `run`, and the specs derived from them.
 
 use std::path::PathBuf;
 
@@ -34,13 +34,14 @@ pub struct Args {
     settings: Vec<(String, String)>,
     #[command(flatten)]
     chosen: Chosen,
-    /// Memory that the process may use, e.g. 2G, the data and the program included: decides --max-rank
+    /// Memory that the process may use, e.g. 2G, including data and program: determines --max-rank
     #[arg(long, value_name = "BYTES", value_parser = bytes, conflicts_with = "max-rank", help_heading = "Method")]
     memory: Option<usize>,
-    /// Take the projection from a .npy file (E x d) instead of the seed; its rows decide the width
+    /// Read the projection from a .npy file (E x d) instead of generating it from the seed; its rows determine the
+    /// width
     #[arg(long, value_name = "FILE", help_heading = "Lift")]
     projection: Option<PathBuf>,
-    /// Generate the projection again for every batch instead of keeping it: slower, saves 4 E d bytes
+    /// Regenerate the projection for every batch instead of keeping it: slower, saves 4 E d bytes
     #[arg(long, help_heading = "Lift")]
     regenerate: bool,
     /// Vary zeta, lambda, E and the classes per task, one at a time, and report how much the final accuracy depends on each
@@ -60,11 +61,11 @@ pub struct Args {
     pub quiet: bool,
 }
 
-/// Arguments that go together: what can be refused without the data has been refused.
+/// Validated arguments: everything that can be refused without the data has been refused.
 pub struct Request<'a> {
     args: &'a Args,
     methods: Vec<&'static Method>,
-    /// One spec per class order, with a method yet to be put in.
+    /// One spec per class order, without a method.
     streams: Vec<Spec>,
 }
 
@@ -75,7 +76,7 @@ impl Args {
         let base = Spec { settings: self.settings.iter().cloned().collect(), ..Spec::default() };
         let names: Vec<&str> = methods.iter().map(|method| method.name).collect();
         if let Some(flag) = self.chosen.without_effect(&base, &names)? {
-            bail!("{flag} means nothing to {}", self.method.join(", "));
+            bail!("{flag} has no effect on {}", self.method.join(", "));
         }
         for (name, _) in &self.settings {
             if !methods.iter().any(|method| method.knows(name)) {
@@ -86,18 +87,18 @@ impl Args {
         let streams = self.chosen.specs(base)?;
         let first = &streams[0];
         if first.is_infinite() && (self.chosen.text("lift-seed").is_some() || self.regenerate) {
-            bail!("--lift-seed and --regenerate mean nothing at infinite width, which draws nothing at random");
+            bail!("--lift-seed and --regenerate have no effect at infinite width, which draws nothing at random");
         }
         let drawn = !first.is_infinite() && lift::find(&first.lift)?.projection.is_drawn();
         if self.projection.is_some() && !drawn {
             let width = if first.is_infinite() { " at infinite width" } else { "" };
-            bail!("--projection does not go with --lift {}{width}, which has no projection", first.lift);
+            bail!("--projection cannot be used with --lift {}{width}, which has no projection", first.lift);
         }
         let methods = if first.is_infinite() { self.with_infinite_width(methods)? } else { methods };
         Ok(Request { args: self, methods, streams })
     }
 
-    /// The data set.
+    /// Returns the data set.
     pub fn source(&self) -> Source {
         Source::named(&self.data)
     }
@@ -106,7 +107,7 @@ impl Args {
         self.method.iter().any(|name| name == method.name)
     }
 
-    /// The methods by name; `all` is all of them.
+    /// Returns the methods by name; `all` selects all of them.
     fn methods(&self) -> Result<Vec<&'static Method>> {
         let mut methods: Vec<&Method> = Vec::new();
         for name in &self.method {
@@ -120,7 +121,7 @@ impl Args {
         Ok(methods)
     }
 
-    /// Drops methods without an infinite width that `all` stands for; refuses them if they are named.
+    /// Drops methods without an infinite width if they were selected by `all`; refuses them if they are named.
     fn with_infinite_width(&self, methods: Vec<&'static Method>) -> Result<Vec<&'static Method>> {
         let able = |method: &&Method| method.infinite || !method.input.lifted();
         let (fit, unfit): (Vec<_>, Vec<_>) = methods.into_iter().partition(able);
@@ -137,8 +138,8 @@ impl Args {
 }
 
 impl Request<'_> {
-    /// The runs on a data set: every method for each class order. Methods that need arrays which the file does not have are
-    /// dropped if `all` stands for them, and refused if they are named.
+    /// Returns the runs on a data set: every method for each class order. Methods that need arrays which the file does
+    /// not have are dropped if they were selected by `all`, and refused if they are named.
     pub fn specs(&self, dataset: &Dataset) -> Result<Vec<Spec>> {
         let mut methods = Vec::new();
         for method in &self.methods {
@@ -160,7 +161,7 @@ impl Request<'_> {
         Ok(self.streams.iter().flat_map(of).collect())
     }
 
-    /// An error of the plan. One of the class order names the file that it is from.
+    /// Converts an error of the plan. One of the class order names its file.
     pub fn explain(&self, error: Error) -> anyhow::Error {
         match (&error, self.args.chosen.text("order")) {
             (Error::ClassOrder(_), Some(order)) => anyhow::Error::from(error).context(order),
@@ -168,13 +169,13 @@ impl Request<'_> {
         }
     }
 
-    /// Feature maps as the arguments describe them.
+    /// Creates the feature maps of the arguments.
     pub fn maps(&self) -> Result<Maps> {
         let given = self.args.projection.as_ref().map(|path| Given::open(path, &self.streams[0].lift)).transpose()?;
         Ok(Maps::new(!self.args.regenerate, given))
     }
 
-    /// The threads and the memory of the runs.
+    /// Returns the threads and the memory of the runs.
     pub fn resources(&self, threads: usize) -> Resources {
         Resources { threads, memory: self.args.memory }
     }
@@ -192,7 +193,7 @@ fn key_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// `2G`, `500M`, `1.5GiB`, or a plain number of bytes.
+/// Parses `2G`, `500M`, `1.5GiB`, or a plain number of bytes.
 fn bytes(text: &str) -> Result<usize, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match text[digits.len()..].to_ascii_lowercase().as_str() {

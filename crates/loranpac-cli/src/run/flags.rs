@@ -1,4 +1,4 @@
-//! The flags of `run` that are settings of runs, made from the list of settings.
+//! The flags of `run` for settings of runs, generated from the list of settings.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use loranpac_bench::value::Value;
 pub struct Chosen(Vec<(&'static Setting, Vec<Value>)>);
 
 impl Chosen {
-    /// The specs that follow from the choices: one, or one for each of several values.
+    /// Returns the specs of the choices: one, or one for each of several values.
     pub fn specs(&self, base: Spec) -> Result<Vec<Spec>> {
         let mut specs = vec![base];
         for (setting, values) in &self.0 {
@@ -28,13 +28,13 @@ impl Chosen {
         Ok(specs)
     }
 
-    /// A setting as it was written.
+    /// Returns a setting as it was typed.
     pub fn text(&self, name: &str) -> Option<String> {
         let (_, values) = self.0.iter().find(|(setting, _)| setting.name == name)?;
         values.first().map(Value::to_string)
     }
 
-    /// A setting of the methods' section that makes no difference to any of the methods: its flag.
+    /// Returns the flag of a method setting that has no effect on any of the methods.
     pub fn without_effect(&self, base: &Spec, methods: &[&str]) -> Result<Option<String>> {
         for (at, (setting, values)) in self.0.iter().enumerate() {
             let plain = setting.default();
@@ -61,7 +61,7 @@ impl Chosen {
     }
 }
 
-/// A class order from text: the word `sorted`, a list, or a file with one label per line.
+/// Parses a class order: the word `sorted`, a list, or a file with one label per line.
 fn labels(text: &str) -> Result<Value> {
     let path = Path::new(text);
     if text == "sorted" || (text.contains(',') && !path.exists()) {

@@ -16,6 +16,7 @@ use serde_json::json;
 
 pub use args::Args;
 
+use crate::faults::with_flags;
 use crate::file::write;
 use crate::model::pool;
 use crate::progress::Bar;
@@ -36,7 +37,7 @@ pub fn main(args: Args) -> Result<()> {
     }
     if !args.quiet {
         for (method, verdict) in report::verdicts(&runs) {
-            verdict.warnings.iter().for_each(|warning| note!("warning: {method}: {warning}"));
+            verdict.warnings.iter().for_each(|warning| note!("warning: {method}: {}", with_flags::<Args>(warning)));
         }
     }
     Ok(())
@@ -63,7 +64,7 @@ fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
     Ok(runs)
 }
 
-/// Writes the files that the user wants, with the runs so far: no finished run is lost if a later one fails.
+/// Writes the requested files with the runs so far: no finished run is lost if a later one fails.
 fn save(args: &Args, runs: &[Run]) -> Result<()> {
     let text = to_json(runs)?;
     args.json.save(&text)?;

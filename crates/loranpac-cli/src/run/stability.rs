@@ -1,4 +1,4 @@
-//! `loranpac run --stability`: how much the final accuracy depends on each setting, on the user's own features.
+//! `loranpac run --stability`: the sensitivity of the final accuracy to each setting, on the user's own features.
 
 use anyhow::{Result, bail};
 use loranpac_bench::cache::Cache;
@@ -21,7 +21,7 @@ pub fn main(args: &Args, threads: usize) -> Result<()> {
     let dataset = source.open()?;
     let (name, classes) = (dataset.name.clone(), dataset.classes.len());
     let specs = request.specs(&dataset)?;
-    // What is wrong with the runs themselves is an error now, not a note for each of their variations.
+    // Invalid runs are an error now, not a note for each of their variations.
     let bases: Vec<_> = Plan::new(&mut Maps::default(), dataset, specs, Resources::threads(threads))
         .map_err(|e| request.explain(e))?
         .specs()

@@ -8,6 +8,8 @@ use loranpac_bench::report::{self, MethodSummary, mean_and_spread};
 use loranpac_bench::run::Run;
 use loranpac_data::text::{escape, escape_markdown};
 
+use super::args::Args;
+use crate::faults::with_flags;
 use crate::words::count;
 use crate::{command, table};
 
@@ -19,10 +21,10 @@ total       mean over tasks of the accuracy after every task
 forgetting  drop from a task's best accuracy to its last; grows with the number of classes even if nothing is unlearned
 ";
 
-/// Rows of the table of tasks, about.
+/// Approximate number of rows in the table of tasks.
 const SHOWN: usize = 20;
 
-/// What was run, in one line.
+/// Returns a one-line title of the runs.
 pub fn title(runs: &[Run]) -> String {
     let Some(run) = runs.first() else { return String::new() };
     let width = run.config.lift.as_ref().map_or(String::new(), |lift| match lift.width {
@@ -33,16 +35,19 @@ pub fn title(runs: &[Run]) -> String {
     format!("{}, {classes} in {tasks}{width}", run.dataset.name)
 }
 
-/// The report as Markdown.
+/// Returns the report as Markdown.
 pub fn markdown(runs: &[Run]) -> String {
     let table = report::markdown(runs);
     let mut text = format!("# {}\n\n{table}\n![Accuracy over tasks](accuracy.svg)\n", escape_markdown(&title(runs)));
     let verdicts = report::verdicts(runs);
     if !verdicts.is_empty() {
-        text.push_str("\n## What the models can promise\n\n");
+        text.push_str("\n## Guarantees of the models\n\n");
         for (method, verdict) in verdicts {
             text.push_str(&format!("- `{method}`: {}\n", verdict.line));
-            verdict.warnings.iter().for_each(|warning| text.push_str(&format!("  - warning: {warning}\n")));
+            verdict
+                .warnings
+                .iter()
+                .for_each(|warning| text.push_str(&format!("  - warning: {}\n", with_flags::<Args>(warning))));
         }
         text.push_str("\n![Certificates over tasks](certificate.svg)\n");
     }
@@ -50,7 +55,7 @@ pub fn markdown(runs: &[Run]) -> String {
     text + &Origin::here(&command, runs.iter().map(|run| run.config.threads)).markdown()
 }
 
-/// A run task by task, if it is the only one, and all methods side by side, best first.
+/// Returns a run task by task, if it is the only one, and all methods side by side, best first.
 pub fn tables(runs: &[Run]) -> String {
     let mut text = String::new();
     if let [run] = runs {

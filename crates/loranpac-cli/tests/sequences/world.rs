@@ -252,7 +252,7 @@ impl World {
                 Error::Engine(_)
                 | Error::Refused(_)
                 | Error::Write { .. }
-                | Error::Unsure { .. }
+                | Error::NotDurable { .. }
                 | Error::Exists { .. },
             ) => Outcome::Refused,
             Err(error) => panic!("{error}"),

@@ -1,4 +1,4 @@
-//! The one check of a manifest, before any file is opened.
+//! Validation of a manifest, before any file is opened.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use loranpac::internals::Losses;
 use super::{Calibration, GramStep, Manifest, Place, Places};
 use crate::encoder::Encoder;
 
-/// Nothing is counted beyond this, so that counts can be added, and are exact as f64.
+/// The maximum of all counts, so that sums do not overflow and are exact as f64.
 const MOST: u64 = 1 << 53;
 
 impl Manifest {
-    /// What must hold before any file is looked at.
+    /// Checks all invariants that need no other file.
     pub(crate) fn check(&self) -> Result<(), String> {
-        // A name is one of ours: nothing outside the folder can be meant.
+        // Only names of segments are valid: no path outside the folder can be named.
         let plain = |name: &str| {
             let stem = name.strip_suffix(".safetensors").unwrap_or("");
             !stem.is_empty() && stem.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
@@ -29,7 +29,7 @@ impl Manifest {
         self.lift.check_size()?;
         self.lift.build(false).map_err(|e| e.to_string())?;
         if self.lift_digest != self.lift.digest() {
-            return Err("its lift is not the one that this program makes from the same seed".to_owned());
+            return Err("its lift differs from the one that this program generates from the same seed".to_owned());
         }
         if let Some(Calibration { temperature, .. }) = &self.calibration
             && !(temperature.is_finite() && *temperature > 0.0)
@@ -64,7 +64,7 @@ impl Manifest {
         let described =
             mean.len() == squares.len() && (mean.len() == self.lift.dim || (mean.is_empty() && *samples == 0));
         if !described || *samples as u64 > MOST || self.version > MOST || !self.lift.gamma.is_finite() {
-            return Err("what it says about its features is not possible".to_owned());
+            return Err("its feature statistics are not valid".to_owned());
         }
         let labels: BTreeSet<&Label> = self.classes.iter().map(|class| &class.label).collect();
         if labels.len() != self.classes.len() {
@@ -81,7 +81,7 @@ impl Manifest {
         self.check_sizes()
     }
 
-    /// Whether the sizes of all parts fit together.
+    /// Checks that the sizes of all parts fit together.
     fn check_sizes(&self) -> Result<(), String> {
         let (width, rank) = (self.lift.computed(), self.rank());
         let mut known = 0;
@@ -104,13 +104,13 @@ impl Manifest {
         self.check_files()?;
         match &self.evicted {
             Some(part) if part.shape[0] > self.classes.len() || part.shape[1] > rank => {
-                Err("what removed samples have left is larger than the model".to_owned())
+                Err("the contribution of evicted samples is larger than the model".to_owned())
             }
             _ => Ok(()),
         }
     }
 
-    /// Whether each file has room for its parts. Sizes that lie are damage; nobody should estimate memory by them.
+    /// Checks that each file has room for its parts. Wrong sizes are damage, and must not enter memory estimates.
     fn check_files(&self) -> Result<(), String> {
         let (width, rank, dim, classes) = (self.lift.computed(), self.rank(), self.lift.dim, self.classes.len());
         let basis = self.basis.iter().map(|part| (&part.file, part.columns, width, 4));

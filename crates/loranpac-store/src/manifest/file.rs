@@ -1,4 +1,4 @@
-//! The manifest as a file: a line with the format and a checksum, then JSON.
+//! The manifest file: a line with the format and a checksum, then JSON.
 
 use std::io::Read;
 use std::path::Path;
@@ -10,16 +10,16 @@ use crate::disk::open_regular;
 use crate::error::Error;
 use crate::lift::hex;
 
-/// What the first line begins with.
+/// The beginning of the first line.
 pub(crate) const MAGIC: &str = "loranpac-model";
-/// Manifests beyond this are not read: a model of 100,000 classes stays below.
+/// The maximum size of a manifest: a model of 100,000 classes stays below.
 const LARGEST: u64 = 256 << 20;
-/// What stands for `losses.dropped` where it is not known: version 0.1.0 wrote `null` after samples without a residual.
+/// The value of `losses.dropped` where it is unknown: version 0.1.0 wrote `null` after samples without a residual.
 const UNKNOWN_LOSS: f64 = 1e300;
 
 impl Manifest {
-    /// As it is written: a line with the format and the digest of the rest, then JSON. What is returned has been read back:
-    /// a manifest that its own reader refuses, or reads as another one, is never written.
+    /// Serialises the manifest: a line with the format and the digest of the rest, then JSON. The result is read back:
+    /// a manifest that its own reader refuses, or reads differently, is never written.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
         let refused = |reason: String| Error::Refused(format!("the model cannot be written: {reason}"));
         let json = serde_json::to_vec_pretty(self).map_err(|e| refused(e.to_string()))?;
@@ -30,12 +30,12 @@ impl Manifest {
         }
         match Manifest::from_bytes(&bytes, Path::new("its manifest")) {
             Ok(read) if read == *self => Ok(bytes),
-            Ok(_) => Err(refused("its manifest would be read as another one".to_owned())),
+            Ok(_) => Err(refused("its manifest would be read back differently".to_owned())),
             Err(error) => Err(refused(error.to_string())),
         }
     }
 
-    /// Reads what [`Manifest::to_bytes`] has written, and checks it. `path` is for messages.
+    /// Reads and checks the output of [`Manifest::to_bytes`]. `path` is for messages.
     pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<Manifest, Error> {
         let damaged = |reason: String| Error::Damaged { path: path.to_owned(), reason };
         let end = bytes.iter().take(128).position(|byte| *byte == b'\n');
@@ -80,7 +80,7 @@ impl Manifest {
         Manifest::from_bytes(&bytes, path)
     }
 
-    /// Reads the manifest of an earlier version, which must be the one that its name tells.
+    /// Reads the manifest of an earlier version, which must match the version in its name.
     pub(crate) fn read_kept(path: &Path, version: u64) -> Result<Manifest, Error> {
         let manifest = Manifest::read(path)?;
         match manifest.version == version {
@@ -90,7 +90,7 @@ impl Manifest {
     }
 }
 
-/// A manifest of version 0.1.0 in which the bound on dropped residuals is missing.
+/// Parses a manifest of version 0.1.0 without the bound on dropped residuals.
 fn without_null(json: &[u8]) -> serde_json::Result<Manifest> {
     let mut value: serde_json::Value = serde_json::from_slice(json)?;
     if let Some(dropped) = value.pointer_mut("/losses/dropped").filter(|dropped| dropped.is_null()) {

@@ -1,5 +1,5 @@
-//! The manifest: the one file that says what a model consists of. It is replaced in one step, after everything that it
-//! names is safe on the disk.
+//! The manifest: the list of everything that a model consists of. It is replaced atomically, after all files that it
+//! names are synced.
 
 mod check;
 mod file;
@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::lift::LiftRecord;
 use crate::segment::FileEntry;
 
-/// Version of the format that this program writes. It reads version 1, too, which has no edits.
+/// Version of the format that is written. Version 1, which has no edits, is read as well.
 pub const FORMAT: u32 = 2;
 
 /// Settings of a new model.
@@ -28,19 +28,19 @@ pub struct Settings {
     pub lift: LiftRecord,
     /// The settings of the learner.
     pub config: Config,
-    /// How many earlier versions are kept.
+    /// Number of earlier versions to keep.
     pub keep: usize,
     /// The name of the encoder.
     pub encoder: Option<String>,
 }
 
-/// Everything about a model but its numbers.
+/// Everything about a model except its numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// Version of the program that wrote it.
     pub software: String,
-    /// How many times the model has been changed.
+    /// Number of changes of the model so far.
     pub version: u64,
     /// The feature map.
     pub lift: LiftRecord,
@@ -48,13 +48,13 @@ pub struct Manifest {
     pub lift_digest: String,
     /// The learner's settings.
     pub config: Config,
-    /// How many earlier versions are kept.
+    /// Number of earlier versions to keep.
     pub keep: usize,
-    /// Where the features come from, as far as it is known.
+    /// The source of the features, if known.
     pub encoder: Encoder,
     /// Samples learned, M.
     pub samples: usize,
-    /// What past cuts have cost.
+    /// The losses of past cuts.
     pub losses: Losses,
     /// The cut after the latest task.
     pub latest_cut: Cut,
@@ -62,11 +62,11 @@ pub struct Manifest {
     pub outside: bool,
     /// The classes, by index.
     pub classes: Vec<ClassEntry>,
-    /// Q: its columns, from the first on.
+    /// The columns of Q, in order.
     pub basis: Vec<BasisPart>,
-    /// How S comes about, in order.
+    /// The construction of S, in order.
     pub gram: Vec<GramStep>,
-    /// The samples of a model of infinite width, from the first on.
+    /// The samples of a model of infinite width, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<KeptPart>,
     /// Contribution of its evicted samples.
@@ -74,11 +74,11 @@ pub struct Manifest {
     pub evicted: Option<EvictedPart>,
     /// The classifier, if it has been formed since the model last changed.
     pub weights: Option<WeightsEntry>,
-    /// What turns scores into probabilities.
+    /// The temperature of probabilities.
     pub calibration: Option<Calibration>,
-    /// What was learned, in order.
+    /// The learned tasks, in order.
     pub tasks: Vec<TaskEntry>,
-    /// What was changed besides, in order, so that doing it again changes nothing.
+    /// The edits, in order, so that repeating one changes nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edits: Vec<EditEntry>,
     /// The version that this one repeats, if the model was rolled back and has not changed since.
@@ -87,28 +87,28 @@ pub struct Manifest {
     /// The version whose contents that one had, if it was a repetition itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contents: Option<u64>,
-    /// All files that are named above.
+    /// All files that the manifest refers to.
     pub files: BTreeMap<String, FileEntry>,
 }
 
 /// A class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClassEntry {
-    /// What the user calls it.
+    /// Its label.
     pub label: Label,
-    /// Its samples.
+    /// Its number of samples.
     pub count: usize,
-    /// Where its numbers are; None at infinite width, where samples have them.
+    /// The location of its numbers; None at infinite width, where they follow from the samples.
     #[serde(flatten)]
     pub places: Option<Places>,
 }
 
-/// Where the numbers of a class are.
+/// The location of the numbers of a class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Places {
     /// Its column of J.
     pub sums: Place,
-    /// Its row of N; it may be shorter than the basis, and is zero then.
+    /// Its row of N; missing values at the end are zero.
     pub cross: Place,
 }
 
@@ -124,24 +124,24 @@ pub struct Place {
     pub shape: [usize; 2],
 }
 
-/// Some columns of Q: tensor `basis`, a column of Q in each row.
+/// Columns of Q: tensor `basis`, a column of Q in each row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BasisPart {
     /// The file.
     pub file: String,
-    /// How many columns.
+    /// Number of columns.
     pub columns: usize,
 }
 
-/// Some samples: tensors `samples` (f32, or f16 if the settings say so), a sample in each row, and `classes`, their classes
-/// by index.
+/// Kept samples: tensors `samples` (f32, or f16 with the setting `half`), a sample in each row, and `classes`, their
+/// classes by index.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeptPart {
     /// The file.
     pub file: String,
-    /// How many samples.
+    /// Number of samples.
     pub samples: usize,
 }
 
@@ -152,27 +152,27 @@ pub struct KeptPart {
 pub struct EvictedPart {
     /// The file.
     pub file: String,
-    /// Classes and samples that `sums` has.
+    /// Number of classes and samples of `sums`.
     pub shape: [usize; 2],
     /// Number of evicted samples.
     pub samples: usize,
-    /// How many of them belong to a class that was removed.
+    /// Evicted samples whose class was removed.
     #[serde(rename = "orphans")]
     pub unlabelled: usize,
     /// How often samples were evicted.
     #[serde(rename = "times")]
     pub evictions: usize,
-    /// A bound on the length of what their projections lost, without the latest eviction.
+    /// A bound on the length of the residuals of their projections, without the latest eviction.
     pub error: f64,
     /// The same for the latest eviction, until another sample is learned.
     pub latest: f64,
 }
 
-/// A step on the way to S.
+/// A step of the construction of S.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum GramStep {
-    /// It is given: tensor `gram`, the upper triangle column after column.
+    /// S is given: tensor `gram`, the upper triangle column after column.
     Whole {
         /// The file.
         file: String,
@@ -183,7 +183,7 @@ pub enum GramStep {
     Grow {
         /// The file.
         file: String,
-        /// Which of its factors.
+        /// The index of the factor in the file.
         index: usize,
         /// Rows of B: the rank of the basis afterwards.
         rows: usize,
@@ -198,7 +198,7 @@ pub enum GramStep {
 pub struct WeightsEntry {
     /// The file: tensor `weights`, a class in each row, over the lifted features or (in f64) over the samples.
     pub file: String,
-    /// What forming it showed.
+    /// Facts about the classifier.
     pub facts: Facts,
     /// At infinite width: a bound on the change of `H H'` by evicted samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -213,48 +213,48 @@ pub struct Calibration {
     pub temperature: f64,
     /// Held-out samples that it was fitted on.
     pub samples: usize,
-    /// Classes that the model had then.
+    /// Number of classes of the model at that time.
     pub classes: usize,
-    /// The version of the model then.
+    /// The version of the model at that time.
     pub version: u64,
 }
 
-/// Something that was learned.
+/// A learned task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaskEntry {
-    /// What the user called it: usually the name of a file.
+    /// Its name, usually that of a file.
     pub name: String,
     /// SHA-256 of its features and labels.
     pub digest: String,
-    /// Its samples.
+    /// Its number of samples.
     pub samples: usize,
-    /// The version of the model that first knew it.
+    /// The version of the model that learned it.
     pub version: u64,
     /// Whether an edit may have changed some of its samples since.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub doubtful: bool,
 }
 
-/// A change that was made by another command than `learn`.
+/// An edit: a change by another command than `learn`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EditEntry {
     /// The command.
     pub command: String,
-    /// What it changed: a digest of the samples' features, of the class, or the name of a setting. Only the latest edit of
-    /// each subject is listed.
+    /// The subject of the change: a digest of the samples' features, of the class, or the name of a setting. Only the
+    /// latest edit of each subject is listed.
     pub subject: String,
-    /// SHA-256 of everything that the command was given.
+    /// SHA-256 of all input of the command.
     pub digest: String,
     /// Whether nothing has been learned or merged since. Once something has, the same samples may be in the model again.
     pub current: bool,
-    /// The version of the model that was first changed by it.
+    /// The version of the model that applied it.
     pub version: u64,
 }
 
 impl Manifest {
-    /// What a model consists of that has learned nothing.
+    /// Creates the manifest of an empty model.
     pub fn new(settings: &Settings) -> Result<Manifest, Error> {
         settings.lift.check_size().map_err(Error::Refused)?;
         settings.lift.build(false)?;
@@ -285,7 +285,7 @@ impl Manifest {
         })
     }
 
-    /// The same without anything that is in files.
+    /// Returns a copy without anything that is in files.
     pub(crate) fn emptied(&self) -> Manifest {
         Manifest {
             classes: Vec::new(),
@@ -299,18 +299,18 @@ impl Manifest {
         }
     }
 
-    /// r: directions of the basis, or samples that are kept.
+    /// Returns r: the number of directions of the basis, or of kept samples.
     pub fn rank(&self) -> usize {
         let kept = self.kept.iter().map(|part| part.samples);
         self.basis.iter().map(|part| part.columns).chain(kept).fold(0, usize::saturating_add)
     }
 
-    /// Whether the model keeps samples.
+    /// Returns whether the model keeps samples.
     pub fn keeps_samples(&self) -> bool {
         self.lift.width.is_infinite()
     }
 
-    /// The labels of the classes as a table.
+    /// Returns the labels of the classes as a table.
     pub(crate) fn table(&self) -> LabelTable {
         let mut table = LabelTable::default();
         self.classes.iter().for_each(|class| {
@@ -319,12 +319,12 @@ impl Manifest {
         table
     }
 
-    /// The temperature of probabilities, if one was fitted.
+    /// Returns the temperature of probabilities, if one was fitted.
     pub fn temperature(&self) -> Option<f64> {
         self.calibration.as_ref().map(|calibration| calibration.temperature)
     }
 
-    /// All files that it needs.
+    /// Returns all files that it refers to.
     pub fn needs(&self) -> BTreeSet<&str> {
         let places = self.classes.iter().filter_map(|class| class.places.as_ref());
         let classes = places.flat_map(|places| [&places.sums.file, &places.cross.file]);

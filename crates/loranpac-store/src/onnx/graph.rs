@@ -1,4 +1,4 @@
-//! From a lift and W to ONNX operators.
+//! ONNX operators for a lift and W.
 //!
 //! ```text
 //! relu-random:  x -> Gemm(projection') -> Relu -> Gemm(weights') -> scores -> ArgMax -> label_index
@@ -21,7 +21,7 @@ const FLOAT: i64 = 1;
 const INT64: i64 = 7;
 const FLOAT16: i64 = 10;
 
-/// A sample shorter than this is not brought to unit length, as in the engine.
+/// Samples shorter than this are not normalised, as in the engine.
 const NEGLIGIBLE: f32 = 1e-30;
 
 /// Nodes and small constants; P and W are [`super::tensor::Tensor`]s.
@@ -39,11 +39,11 @@ enum Attribute<'a> {
 }
 use Attribute::{Float, Int, Ints};
 
-/// The graph of a model whose weights are stored as `encoding` says.
+/// Builds the graph of a model whose weights are stored in `encoding`.
 pub(super) fn build(model: &Inference, encoding: Encoding, probabilities: bool) -> Result<Graph, Error> {
     let mut graph = Graph::default();
     let lift = &model.lift;
-    // Scale of the lifted features that the product with W takes along.
+    // A scale of the lifted features that the product with W applies.
     let mut amplitude = 1.0;
     if encoding.precision == Precision::F16 {
         graph.widen("weights");
@@ -89,18 +89,18 @@ pub(super) fn build(model: &Inference, encoding: Encoding, probabilities: bool) 
 }
 
 impl Graph {
-    /// `GraphProto`, but for its large initialisers.
+    /// Returns the `GraphProto`, without its large initialisers.
     pub fn message(self, dim: usize) -> Message {
         let graph = Message::default().repeat(1, self.nodes).bytes(2, "loranpac").repeat(5, self.constants);
         graph.bytes(11, value("x", FLOAT, Some(dim))).repeat(12, self.outputs)
     }
 
-    /// `P x` times `scale`.
+    /// Appends `P x` times `scale`.
     fn project(&mut self, x: &str, scale: f32) -> &'static str {
         self.node("Gemm", &[x, "projection"], "projected", &[("transB", Int(1)), ("alpha", Float(scale))])
     }
 
-    /// `x / |x|`, and zero for zero. The largest feature is divided out first: squares of it could leave f32's range.
+    /// Appends `x / |x|`, and zero for zero. The largest feature is divided out first: its square could overflow f32.
     fn unit(&mut self, x: &str) -> &'static str {
         let rows = [("axes", Ints(&[1])), ("keepdims", Int(1))];
         self.constant("negligible", FLOAT, &[], NEGLIGIBLE.to_le_bytes());
@@ -110,16 +110,17 @@ impl Graph {
         self.node("Max", &["largest", "negligible"], "divisor", &[]);
         self.node("Div", &[x, "divisor"], "scaled", &[]);
         self.node("ReduceL2", &["scaled"], "length", &rows);
-        // The largest feature is now 1, so that only samples that count as zero are shorter than 1.
+        // The largest feature is now 1, so that only negligible samples are shorter than 1.
         self.node("Max", &["length", "one"], "scaled_length", &[]);
         self.node("Div", &["scaled", "scaled_length"], "unit", &[])
     }
 
-    /// `cos z_0, sin z_0, cos z_1, ...`, without the last sine where E is odd. W's product multiplies by `sqrt(2 / E)`.
+    /// Appends `cos z_0, sin z_0, cos z_1, ...`, without the last sine if E is odd. The product with W multiplies by
+    /// `sqrt(2 / E)`.
     fn cosines_and_sines(&mut self, z: &str, width: usize) -> &'static str {
         let whole = width.next_multiple_of(2) as i64;
         self.constant("last_axis", INT64, &[1], 2i64.to_le_bytes());
-        // A 0 keeps the number of samples.
+        // A 0 preserves the number of samples.
         self.constant("flat", INT64, &[2], [0, whole].map(i64::to_le_bytes).concat());
         self.node("Unsqueeze", &[z, "last_axis"], "angles", &[]);
         self.node("Cos", &["angles"], "cosines", &[]);
@@ -135,7 +136,7 @@ impl Graph {
         self.node("Slice", &[flat, "zero", "width", "feature_axis"], "lifted", &[])
     }
 
-    /// `softmax(scores / T)`.
+    /// Appends `softmax(scores / T)`.
     fn softmax(&mut self, temperature: Option<f64>, classes: usize) -> Result<(), Error> {
         let Some(temperature) = temperature else {
             let reason = "probabilities need a temperature, fitted on held-out data; this model has none";
@@ -152,7 +153,7 @@ impl Graph {
         Ok(())
     }
 
-    /// From an initialiser in half precision, `NAME_f16`, to single precision. Runtimes do so once, when they load.
+    /// Converts an initialiser in half precision, `NAME_f16`, to single precision. Runtimes do so once, when they load.
     fn widen(&mut self, name: &'static str) {
         self.node("Cast", &[&half_name(name)], name, &[("to", Int(FLOAT))]);
     }
@@ -185,12 +186,12 @@ impl Graph {
     }
 }
 
-/// The name of an initialiser in half precision.
+/// Returns the name of an initialiser in half precision.
 pub(super) fn half_name(name: &str) -> String {
     format!("{name}_f16")
 }
 
-/// ONNX's number for the type of a large initialiser.
+/// Returns ONNX's number for the type of a large initialiser.
 pub(super) fn element_type(precision: Precision) -> i64 {
     match precision {
         Precision::F32 => FLOAT,
@@ -198,7 +199,7 @@ pub(super) fn element_type(precision: Precision) -> i64 {
     }
 }
 
-/// A `ValueInfoProto` of shape (batch) or (batch, columns).
+/// Creates a `ValueInfoProto` of shape (batch) or (batch, columns).
 fn value(name: &str, kind: i64, columns: Option<usize>) -> Message {
     let batch = Message::default().bytes(2, "batch");
     let columns = columns.map(|n| Message::default().int(1, n as i64));

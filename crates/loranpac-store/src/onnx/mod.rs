@@ -1,4 +1,4 @@
-//! Models as ONNX graphs, for runtimes that know nothing of us.
+//! Models as ONNX graphs, for any runtime.
 //!
 //! Input `x` (float, batch x d); outputs `scores` (float, batch x c), `label_index` (int64, batch: the first of the
 //! highest scores) and, if asked for, `probabilities` (float, batch x c). Labels, lift and versions are in the model's
@@ -27,24 +27,24 @@ use crate::precision::{Encoding, Precision};
 use proto::Message;
 use tensor::Tensor;
 
-/// What the metadata says the file is.
+/// The value of `format` in the metadata.
 pub const FORMAT: &str = "loranpac-onnx";
 /// The version that is written and read.
 pub const VERSION: u32 = 1;
 
-/// Protobuf messages end at 2^31 - 1 bytes; the rest is for the graph and the labels.
+/// Protobuf messages are limited to 2^31 - 1 bytes; the rest is for the graph and the labels.
 const LARGEST_MODEL: u64 = 2_000_000_000;
 /// External tensors begin at multiples of this, so that runtimes can map them: pages of 4 KiB, and Windows' 64 KiB.
 const ALIGNMENT: u64 = 1 << 16;
 
-/// How a model is exported.
+/// Options of an export.
 #[derive(Debug, Clone)]
 pub struct OnnxOptions {
     /// How P and W are stored.
     pub precision: Precision,
     /// Adds the output `probabilities`, the softmax of `scores / temperature`; the model must have a temperature.
     pub probabilities: bool,
-    /// Where P and W together have more bytes than this, they go into a file of their own, `NAME.onnx.data`.
+    /// If P and W together have more bytes than this, they are written to a separate file, `NAME.onnx.data`.
     pub embed_limit: u64,
 }
 
@@ -54,18 +54,19 @@ impl Default for OnnxOptions {
     }
 }
 
-/// What was written.
+/// The files that were written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exported {
     /// The model.
     pub model: PathBuf,
-    /// P and W, if they are not in the model; it refers to this file by name, in its own folder.
+    /// P and W, if they are not in the model; the model refers to this file by name, in its own folder.
     pub data: Option<PathBuf>,
-    /// Bytes of both.
+    /// Bytes of both files.
     pub bytes: u64,
 }
 
-/// Writes a model as an ONNX graph. P is made and written in strips; at no time is there half a file at its place.
+/// Writes a model as an ONNX graph. P is generated and written in strips; there is never a partial file at the
+/// destination.
 pub fn export(model: &Inference, path: &Path, options: &OnnxOptions) -> Result<Exported, Error> {
     model.check()?;
     let encoding = Encoding::of_weights(model.weights()?.columns(), model.labels(), options.precision)?;
@@ -80,9 +81,9 @@ pub fn export(model: &Inference, path: &Path, options: &OnnxOptions) -> Result<E
     }
 }
 
-/// P and W in the model.
+/// Writes P and W into the model.
 fn inside(path: &Path, mut model: Message, graph: Message, tensors: &[Tensor<'_>]) -> Result<Exported, Error> {
-    // Lengths stand before contents in protobuf, so they are summed up from the inside out.
+    // Lengths precede contents in protobuf, so they are summed from the inside out.
     let mut length = graph.as_ref().len() as u64;
     let mut heads = Vec::new();
     for tensor in tensors {
@@ -111,7 +112,7 @@ fn inside(path: &Path, mut model: Message, graph: Message, tensors: &[Tensor<'_>
     Ok(Exported { model: path.to_owned(), data: None, bytes })
 }
 
-/// P and W beside the model.
+/// Writes P and W to a file next to the model.
 fn outside(path: &Path, model: Message, graph: Message, tensors: &[Tensor<'_>]) -> Result<Exported, Error> {
     let Some(name) = path.file_name().and_then(|name| name.to_str()).map(|name| format!("{name}.data")) else {
         return Err(Error::Refused(format!("{} has no name that ONNX could refer to", path.display())));
@@ -135,8 +136,8 @@ fn outside(path: &Path, model: Message, graph: Message, tensors: &[Tensor<'_>]) 
     let mut file = output::create(path)?;
     file.write_all(model.as_ref()).map_err(Error::write(path))?;
     file.sync().map_err(Error::write(path))?;
-    // A model that was here before may refer to the data that were here before. It goes first: whoever looks in between
-    // finds no model rather than one with another's numbers.
+    // An existing model may refer to existing data. It is removed first: a concurrent reader finds no model rather than
+    // one with the wrong weights.
     if data_path.exists() {
         match fs::remove_file(path) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => return Err(Error::write(path)(source)),
@@ -149,7 +150,7 @@ fn outside(path: &Path, model: Message, graph: Message, tensors: &[Tensor<'_>]) 
     Ok(Exported { model: path.to_owned(), data: Some(data_path), bytes })
 }
 
-/// `ModelProto` before its graph.
+/// Returns the `ModelProto` before its graph.
 fn head(model: &Inference, precision: Precision) -> Result<Message, serde_json::Error> {
     let mut texts = vec![
         ("format", FORMAT.to_owned()),
@@ -170,7 +171,7 @@ fn head(model: &Inference, precision: Precision) -> Result<Message, serde_json::
     Ok(head.bytes(6, doc).bytes(8, opset).repeat(14, texts.iter().map(|(key, value)| entry(key, value))))
 }
 
-/// A `StringStringEntryProto`.
+/// Creates a `StringStringEntryProto`.
 fn entry(key: &str, value: &str) -> Message {
     Message::default().bytes(1, key).bytes(2, value)
 }

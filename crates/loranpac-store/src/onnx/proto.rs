@@ -1,5 +1,5 @@
-//! The little of protobuf's encoding that an ONNX file needs: messages are written field by field, and walked through
-//! without knowing what is in them. Field numbers are ONNX's (`onnx.proto`, Apache-2.0) and never change.
+//! The part of protobuf's encoding that an ONNX file needs: messages are written field by field, and traversed without
+//! a schema. Field numbers are ONNX's (`onnx.proto`, Apache-2.0) and never change.
 
 use std::io::{self, ErrorKind, Read, Seek};
 
@@ -8,33 +8,33 @@ use std::io::{self, ErrorKind, Read, Seek};
 pub(super) struct Message(Vec<u8>);
 
 impl Message {
-    /// An integer field.
+    /// Appends an integer field.
     pub fn int(mut self, field: u32, value: i64) -> Self {
         self.key(field, 0);
         self.varint(value as u64);
         self
     }
 
-    /// A single-precision field.
+    /// Appends a single-precision field.
     pub fn float(mut self, field: u32, value: f32) -> Self {
         self.key(field, 5);
         self.0.extend(value.to_le_bytes());
         self
     }
 
-    /// Text, bytes, or a message within the message.
+    /// Appends text, bytes, or a nested message.
     pub fn bytes(mut self, field: u32, value: impl AsRef<[u8]>) -> Self {
         self.begin(field, value.as_ref().len() as u64);
         self.0.extend_from_slice(value.as_ref());
         self
     }
 
-    /// The same field several times.
+    /// Appends the same field several times.
     pub fn repeat<T: AsRef<[u8]>>(self, field: u32, values: impl IntoIterator<Item = T>) -> Self {
         values.into_iter().fold(self, |message, value| message.bytes(field, value))
     }
 
-    /// The beginning of a field whose bytes follow from elsewhere.
+    /// Begins a field whose bytes are written elsewhere.
     pub fn begin(&mut self, field: u32, length: u64) {
         self.key(field, 2);
         self.varint(length);
@@ -44,7 +44,7 @@ impl Message {
         self.varint(u64::from(field << 3 | wire));
     }
 
-    /// Seven bits a byte, the lowest first; all but the last byte have their eighth bit set.
+    /// Appends a varint: seven bits per byte, the lowest first; all but the last byte have their eighth bit set.
     fn varint(&mut self, mut value: u64) {
         while value > 0x7f {
             self.0.push(value as u8 | 0x80);
@@ -60,29 +60,29 @@ impl AsRef<[u8]> for Message {
     }
 }
 
-/// A walk through the fields of a message.
+/// A traversal of the fields of a message.
 pub(super) struct Fields<R> {
     source: R,
-    /// Bytes of the message that are still ahead: nothing is read, or allocated, beyond them.
+    /// Remaining bytes of the message: nothing beyond them is read or allocated.
     left: u64,
 }
 
-/// What a field holds.
+/// The content of a field.
 #[derive(Debug, PartialEq)]
 pub(super) enum Value {
-    /// A number, of whatever kind; nobody asked for one so far.
+    /// A number of any kind, which is skipped.
     Number,
-    /// So many bytes, which the caller takes or skips.
+    /// This many bytes, which the caller takes or skips.
     Bytes(u64),
 }
 
 impl<R: Read + Seek> Fields<R> {
-    /// A message that is the next `length` bytes of the source.
+    /// Creates a traversal of the next `length` bytes of the source.
     pub fn new(source: R, length: u64) -> Self {
         Fields { source, left: length }
     }
 
-    /// The number of the next field and what it holds.
+    /// Returns the number and the content of the next field.
     pub fn next(&mut self) -> io::Result<Option<(u64, Value)>> {
         if self.left == 0 {
             return Ok(None);
@@ -98,14 +98,14 @@ impl<R: Read + Seek> Fields<R> {
         Ok(Some((key >> 3, value)))
     }
 
-    /// Leaves out bytes.
+    /// Skips bytes.
     pub fn skip(&mut self, length: u64) -> io::Result<()> {
         self.claim(length)?;
         let distance = i64::try_from(length).map_err(|_| invalid("a field is too long"))?;
         self.source.seek_relative(distance)
     }
 
-    /// Takes bytes.
+    /// Reads bytes.
     pub fn take(&mut self, length: u64) -> io::Result<Vec<u8>> {
         self.claim(length)?;
         let length = usize::try_from(length).map_err(|_| invalid("a field is too long"))?;
@@ -134,7 +134,7 @@ impl<R: Read + Seek> Fields<R> {
     }
 }
 
-/// The bytes are no protobuf message.
+/// Creates the error of bytes that are not a protobuf message.
 fn invalid(reason: impl Into<String>) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, reason.into())
 }

@@ -1,4 +1,4 @@
-//! What an exported model says about itself, without reading its numbers.
+//! The metadata of an exported model, without reading its numbers.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -12,10 +12,10 @@ use super::{FORMAT, VERSION};
 use crate::error::Error;
 use crate::lift::LiftRecord;
 
-/// The texts that we know; what others have added is not kept.
+/// The known keys; others are ignored.
 const KEYS: [&str; 6] = ["format", "format_version", "loranpac_version", "lift", "labels", "temperature"];
 
-/// What stands in an exported model's `metadata_props`.
+/// The `metadata_props` of an exported model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OnnxMetadata {
     /// The classes by index.
@@ -28,7 +28,7 @@ pub struct OnnxMetadata {
     pub loranpac_version: String,
 }
 
-/// Reads back labels, lift and version. Everything else is skipped, so that the size of the model does not matter.
+/// Reads labels, lift and version. Everything else is skipped, so that the size of the model does not matter.
 pub fn read_metadata(path: &Path) -> Result<OnnxMetadata, Error> {
     let file = File::open(path).map_err(Error::read(path))?;
     let length = file.metadata().map_err(Error::read(path))?.len();
@@ -39,7 +39,7 @@ pub fn read_metadata(path: &Path) -> Result<OnnxMetadata, Error> {
     let mut text = |key: &str| texts.remove(key).unwrap_or_default();
     let format = text("format");
     if format != FORMAT {
-        let found = format!("its metadata says {format:?}");
+        let found = format!("its format is {format:?}");
         return Err(Error::Format { path: path.to_owned(), expected: FORMAT, found });
     }
     let version = text("format_version");
@@ -64,7 +64,7 @@ pub fn read_metadata(path: &Path) -> Result<OnnxMetadata, Error> {
     Ok(metadata)
 }
 
-/// The `metadata_props` of a `ModelProto`.
+/// Reads the `metadata_props` of a `ModelProto`.
 fn texts(source: BufReader<File>, length: u64) -> io::Result<HashMap<String, String>> {
     let mut texts = HashMap::new();
     let mut fields = Fields::new(source, length);
@@ -86,7 +86,7 @@ fn texts(source: BufReader<File>, length: u64) -> io::Result<HashMap<String, Str
     Ok(texts)
 }
 
-/// Key and value of a `StringStringEntryProto`.
+/// Parses the key and value of a `StringStringEntryProto`.
 fn entry(bytes: &[u8]) -> io::Result<(String, String)> {
     let (mut key, mut text) = (String::new(), String::new());
     let mut fields = Fields::new(Cursor::new(bytes), bytes.len() as u64);

@@ -1,4 +1,4 @@
-//! The large initialisers, P and W': never whole in memory a second time, whether they go into the model or beside it.
+//! The large initialisers, P and W': they are never copied as a whole, in the model or next to it.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::inference::Inference;
 use crate::precision::{Encoding, Precision};
 
-/// Numbers of P that are made at a time.
+/// Number of values of P that are generated at a time.
 const STRIP: usize = 1 << 18;
 
 /// A matrix in C order that is written strip by strip.
@@ -30,7 +30,7 @@ enum Values<'a> {
     Weights(Weights<'a>),
 }
 
-/// P, for lifts that have one, and W'.
+/// Returns P, for lifts that have one, and W'.
 pub(super) fn tensors(model: &Inference, encoding: Encoding) -> Result<Vec<Tensor<'_>>, Error> {
     let lift = &model.lift;
     let rows = lift::find(&lift.name)?.projection.count(lift.dim, lift.computed());
@@ -54,7 +54,7 @@ impl<'a> Tensor<'a> {
         Ok(Tensor { name, shape, encoding, values, bytes })
     }
 
-    /// The `TensorProto` without its numbers.
+    /// Returns the `TensorProto` without its numbers.
     pub fn head(&self) -> Message {
         let dims = self.shape.iter().fold(Message::default(), |message, n| message.int(1, *n as i64));
         let name = match self.encoding.precision {

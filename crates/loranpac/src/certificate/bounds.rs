@@ -10,8 +10,8 @@ use super::Certificate;
 /// Bounds without unknowns.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Bounds {
-    /// `|W H - Y|^2 / M`, Corollary training-loss. Predicting 0 for everything has an error of 1: above that, this
-    /// says nothing, and [`crate::Summary::train_mse`], which is exact, says everything.
+    /// `|W H - Y|^2 / M`, Corollary training-loss. Predicting 0 for everything has an error of 1: a bound above that is
+    /// vacuous. [`crate::Summary::train_mse`] is exact.
     pub training_mse: f64,
     /// `|H' U Sigma^-2 U' H - I|^2`, Proposition projection-error.
     pub projection_error: f64,
@@ -24,7 +24,7 @@ pub struct Bounds {
     pub weights: Option<f64>,
 }
 
-/// What Theorems training-loss-deterministic and test-loss-deterministic cannot know: `Y = W* H + noise`,
+/// The unknowns of Theorems training-loss-deterministic and test-loss-deterministic: `Y = W* H + noise`,
 /// `y = W* h + test noise`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Assumptions {
@@ -38,7 +38,7 @@ pub struct Assumptions {
     pub test_noise: f64,
 }
 
-/// The same where all noise is independent and normal: the Gaussian forms.
+/// The unknowns of the Gaussian forms, where all noise is independent and normal.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gaussian {
     /// `|W*|`, Frobenius norm.
@@ -51,7 +51,7 @@ pub struct Gaussian {
     pub covariance_gap: f64,
 }
 
-/// What all right-hand sides are made of.
+/// The terms of all right-hand sides.
 struct Terms {
     samples: f64,
     kept: f64,
@@ -69,28 +69,28 @@ struct Terms {
 }
 
 impl Terms {
-    /// `a_t + a_{t-1} (t - 1) / gamma_t + a_{t-1} (t - 1)^2 / gamma_t^2`, Lemma various-bounds3.
+    /// Computes `a_t + a_{t-1} (t - 1) / gamma_t + a_{t-1} (t - 1)^2 / gamma_t^2`, Lemma various-bounds3.
     fn bias(&self) -> f64 {
         let ratio = self.cuts * self.inverse_gamma;
         self.all + self.before * ratio + self.before * ratio * ratio
     }
 
-    /// `M_t - k_t + (t - 1) / gamma_t^2 min(..)`, Proposition projection-error.
+    /// Computes `M_t - k_t + (t - 1) / gamma_t^2 min(..)`, Proposition projection-error.
     fn projection(&self) -> f64 {
         self.samples - self.kept + self.cuts * self.inverse_gamma.powi(2) * self.directions
     }
 
-    /// `k_t + ((t - 1) / gamma_t^2 + 2 / gamma_t) min(..)`, the fourth bound of Lemma various-bounds2.
+    /// Computes `k_t + ((t - 1) / gamma_t^2 + 2 / gamma_t) min(..)`, the fourth bound of Lemma various-bounds2.
     fn fit(&self) -> f64 {
         self.kept + (self.cuts * self.inverse_gamma.powi(2) + 2.0 * self.inverse_gamma) * self.directions
     }
 
-    /// B_t of Theorem test-loss-deterministic.
+    /// Returns B_t of Theorem test-loss-deterministic.
     fn test_bias(&self, covariance_gap: f64) -> f64 {
         covariance_gap * (1.0 + (self.cuts * self.inverse_gamma).powi(2)) + self.bias() / self.samples
     }
 
-    /// V_t of Theorem test-loss-deterministic.
+    /// Returns V_t of Theorem test-loss-deterministic.
     fn test_variance(&self, covariance_gap: f64) -> f64 {
         let directions = self.inverse_gamma * self.directions + self.kept;
         covariance_gap * directions / self.smallest_kept + self.fit() / self.samples
@@ -98,7 +98,7 @@ impl Terms {
 }
 
 impl Certificate {
-    /// None without a spectrum.
+    /// Returns the terms; None without a spectrum.
     fn terms(&self) -> Option<Terms> {
         Some(Terms {
             samples: self.samples as f64,
@@ -126,14 +126,14 @@ impl Certificate {
         })
     }
 
-    /// Theorem training-loss-deterministic: a bound on `|W H - Y|^2 / M` under assumptions about the unknown.
+    /// Bounds `|W H - Y|^2 / M` under assumptions about the unknowns (Theorem training-loss-deterministic).
     pub fn training_error(&self, given: &Assumptions) -> Option<f64> {
         let Assumptions { truth, noise, .. } = given;
         let terms = self.bounds.and(self.terms())?;
         Some((4.0 * truth.powi(2) * terms.bias() + 2.0 * noise.powi(2) * terms.projection()) / terms.samples)
     }
 
-    /// Theorem test-loss-deterministic: a bound on `E |W h - y|^2`.
+    /// Bounds `E |W h - y|^2` (Theorem test-loss-deterministic).
     pub fn test_error(&self, given: &Assumptions) -> Option<f64> {
         let Assumptions { truth, noise, covariance_gap, test_noise } = *given;
         let terms = self.bounds.and(self.terms())?;
@@ -141,21 +141,21 @@ impl Certificate {
         Some(bias + 4.0 * noise.powi(2) * terms.test_variance(covariance_gap) + 2.0 * test_noise)
     }
 
-    /// Theorem training-loss-Gaussian-noise: a bound on `E |W H - Y|^2 / M`.
+    /// Bounds `E |W H - Y|^2 / M` (Theorem training-loss-Gaussian-noise).
     pub fn training_error_gaussian(&self, given: &Gaussian) -> Option<f64> {
         let terms = self.bounds.and(self.terms())?;
         let variance = given.classes as f64 * given.variance;
         Some((2.0 * given.truth.powi(2) * terms.bias() + variance * terms.projection()) / terms.samples)
     }
 
-    /// Theorem training-loss-Gaussian-noise-2: a bound on `E |W H - W* H|^2 / M`, the distance to the truth.
+    /// Bounds `E |W H - W* H|^2 / M`, the distance to the truth (Theorem training-loss-Gaussian-noise-2).
     pub fn fit_error_gaussian(&self, given: &Gaussian) -> Option<f64> {
         let terms = self.bounds.and(self.terms())?;
         let variance = given.classes as f64 * given.variance;
         Some((2.0 * given.truth.powi(2) * terms.bias() + variance * terms.fit()) / terms.samples)
     }
 
-    /// Theorem test-Gaussian-noise-full-details-V: a bound on `E |W h - y|^2`.
+    /// Bounds `E |W h - y|^2` (Theorem test-Gaussian-noise-full-details-V).
     pub fn test_error_gaussian(&self, given: &Gaussian) -> Option<f64> {
         let terms = self.bounds.and(self.terms())?;
         let variance = given.classes as f64 * given.variance;

@@ -1,8 +1,9 @@
-//! The paper's quantities, read off the state: how far the model may be from the offline solution and from the data.
+//! The paper's quantities, computed from the state: how far the model may be from the offline solution and from the
+//! data.
 //!
 //! With `H H'` of everything learned, `D = H H' - Q S Q'` is what past cuts removed (Lemma truncation-equality). It is
 //! positive semidefinite, and `|D| <= lost`. In the late schedule without compressions D = 0, and the classifier is the
-//! offline solution. `docs/theory.md` says what each number means and which of the paper's statements it enters.
+//! offline solution. `docs/theory.md` explains each number and the statements of the paper that it enters.
 
 mod bounds;
 mod verdict;
@@ -16,13 +17,13 @@ use crate::filter::Facts;
 use crate::scalar::Scalar;
 use crate::statistics::{Cut, Losses, Statistics};
 
-/// What a model knows about its past.
-pub(crate) struct Books {
+/// The record of past losses from which a certificate is computed.
+pub(crate) struct Ledger {
     /// M.
     pub samples: usize,
     /// n_max.
     pub largest_class: usize,
-    /// What past cuts have cost.
+    /// The losses of past cuts.
     pub past: Losses,
     /// The cut after the latest task.
     pub latest: Cut,
@@ -32,21 +33,22 @@ pub(crate) struct Books {
     pub keeps_samples: bool,
 }
 
-impl Books {
+impl Ledger {
     pub(crate) fn of<T: Scalar>(stats: &Statistics<T>) -> Self {
-        Books {
+        Ledger {
             samples: stats.samples(),
             largest_class: stats.counts().iter().copied().max().unwrap_or(0),
             past: stats.losses(),
             latest: stats.latest_cut(),
-            // With null directions kept, the classifier is formed from rounded products: it is not the W of the theorems.
+            // With null directions kept, the classifier is formed from rounded products, and is not the W of the
+            // theorems.
             semidefinite: !stats.keeps_null_directions(),
             keeps_samples: false,
         }
     }
 }
 
-/// What truncation has cost so far, in the paper's terms. What needs the spectrum is known for the hard filter only.
+/// The cost of truncation so far, in the paper's terms. Fields that need the spectrum are set for the hard filter only.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Certificate {
@@ -60,16 +62,16 @@ pub struct Certificate {
     pub lost: f64,
     /// A bound on the change of `H H'` by residuals of rounding size that added no direction to the basis.
     pub dropped: f64,
-    /// Samples that were taken back or relabelled without proof that they had been learned under their labels. Everything
-    /// here holds if they were.
+    /// Samples that were unlearned or relabelled without proof that they had been learned under their labels. The
+    /// certificate holds under the assumption that they were.
     pub assumed: usize,
     /// Number of past cuts: the theorems' t - 1.
     pub cuts: usize,
     /// Directions that past cuts removed: the theorems' `M_{t-1} - k_{t-1}`.
     pub removed: usize,
-    /// How many of them were lost to the cap on the basis.
+    /// Directions among them that the cap on the basis removed.
     pub capped: usize,
-    /// Whether it is samples that are kept and that a cap removes (infinite width), not directions.
+    /// Whether samples are kept and removed by the cap (infinite width), instead of directions.
     pub keeps_samples: bool,
     /// mu_1 of `B_t B_t'`.
     pub largest: Option<f64>,
@@ -77,50 +79,50 @@ pub struct Certificate {
     pub smallest_kept: Option<f64>,
     /// mu_{k+1} of `B_t B_t'`, the largest that is cut now: after the latest task, or by the classifier.
     pub largest_cut: f64,
-    /// a_t: everything lost before, and what is cut now (equation define-a).
+    /// a_t: the losses of past cuts, and the current cut (equation define-a).
     pub accumulative_error: f64,
     /// gamma_t: the smallest kept eigenvalue over the largest removed before (equation define-gap-gamma). None if nothing
     /// was removed (gamma is infinite then), or if the spectrum is not known.
     pub gamma: Option<f64>,
-    /// `lost` over the smallest kept eigenvalue, at most `(t - 1) / gamma_t`.
+    /// `lost` divided by the smallest kept eigenvalue, at most `(t - 1) / gamma_t`.
     pub loss_share: Option<f64>,
     /// gap_t: mu_k - mu_{k+1} of `H H'` (equation gap). Exact while nothing was lost; a lower bound afterwards.
     pub gap: Option<f64>,
-    /// mu_1 / mu_k of what the classifier inverts.
+    /// mu_1 / mu_k of the matrix that the classifier inverts.
     pub condition: Option<f64>,
-    /// mu_1 over the smallest eigenvalue that is more than rounding, before anything is cut now.
+    /// mu_1 over the smallest eigenvalue above rounding, before the current cut.
     pub condition_before: Option<f64>,
     /// r_1: the sum of all eigenvalues over the largest.
     pub effective_rank: Option<f64>,
     /// r_k: the sum of the eigenvalues from the k-th on, over the k-th.
     pub effective_rank_kept: Option<f64>,
-    /// What the paper bounds without unknowns. None where its theorems say nothing: soft filter, a ridge, or null
+    /// The paper's bounds without unknowns. None where its theorems do not apply: soft filter, a ridge, or null
     /// directions kept.
     pub bounds: Option<Bounds>,
 }
 
 impl Certificate {
-    /// Puts the books of past cuts, the latest task's own cut, and the facts of the current classifier together.
+    /// Computes the certificate from past losses, the latest task's own cut, and the facts of the current classifier.
     pub fn new<T: Scalar>(stats: &Statistics<T>, facts: Facts) -> Self {
-        Certificate::from_books(&Books::of(stats), facts)
+        Certificate::from_ledger(&Ledger::of(stats), facts)
     }
 
-    pub(crate) fn from_books(books: &Books, facts: Facts) -> Self {
-        let Books { past, latest, .. } = *books;
+    pub(crate) fn from_ledger(ledger: &Ledger, facts: Facts) -> Self {
+        let Ledger { past, latest, .. } = *ledger;
         let before = past.lost + past.dropped;
         // The paper schedule has cut already; the late schedule cuts when the classifier is formed.
         let largest_cut = latest.largest.max(facts.cut);
         let mut certificate = Certificate {
-            samples: books.samples,
+            samples: ledger.samples,
             kept: facts.kept,
-            largest_class: books.largest_class,
+            largest_class: ledger.largest_class,
             lost: past.lost,
             dropped: past.dropped,
             assumed: past.assumed,
             cuts: past.cuts,
             removed: past.removed,
             capped: past.capped,
-            keeps_samples: books.keeps_samples,
+            keeps_samples: ledger.keeps_samples,
             largest_cut,
             accumulative_error: before + largest_cut,
             ..Certificate::default()
@@ -132,15 +134,15 @@ impl Certificate {
         certificate.smallest_kept = Some(spectrum.smallest_kept);
         certificate.gamma = (past.largest > 0.0).then(|| spectrum.smallest_kept / past.largest);
         certificate.loss_share = Some(past.lost / spectrum.smallest_kept);
-        // What cuts removed is semidefinite: mu_k of H H' is not below that of B B', and mu_{k+1} is above it by `lost` at
-        // most. What was dropped may move either in either direction.
-        let above = if books.semidefinite { past.lost } else { 2.0 * past.lost };
+        // The removed part is semidefinite: mu_k of H H' is not below that of B B', and mu_{k+1} is above it by `lost`
+        // at most. Dropped residuals may move either in either direction.
+        let above = if ledger.semidefinite { past.lost } else { 2.0 * past.lost };
         certificate.gap = Some((spectrum.smallest_kept - largest_cut - above - 2.0 * past.dropped).max(0.0));
         certificate.condition = Some((spectrum.largest + facts.ridge) / (spectrum.smallest_kept + facts.ridge));
         certificate.condition_before = Some(spectrum.largest / smallest);
         certificate.effective_rank = Some((spectrum.sum + latest.sum) / spectrum.largest);
         certificate.effective_rank_kept = Some((spectrum.sum_from_kept + latest.sum) / spectrum.smallest_kept);
-        if facts.ridge == 0.0 && books.semidefinite {
+        if facts.ridge == 0.0 && ledger.semidefinite {
             certificate.bounds = certificate.bounds();
         }
         certificate

@@ -1,14 +1,14 @@
-//! The certificate in words.
+//! The certificate as text.
 
 use serde::{Deserialize, Serialize};
 
 use super::Certificate;
 
-/// Beyond this, eigenvalues that are kept are of the size of the features' own rounding: singular values reach down to
-/// a millionth of the largest, of which single precision has a tenth of that as its unit.
+/// Above this condition number, kept eigenvalues are of the size of the features' own rounding: singular values reach
+/// down to a millionth of the largest, and the rounding unit of single precision is a tenth of that.
 const ILL_CONDITIONED: f64 = 1e12;
 
-/// What a model can promise, for people.
+/// The guarantees of a model, as text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     /// One line.
@@ -18,7 +18,7 @@ pub struct Verdict {
 }
 
 impl Certificate {
-    /// The verdict, for a training MSE known to lie between two numbers.
+    /// Returns the verdict, given a lower and an upper bound of the training MSE.
     pub fn verdict(&self, train_mse: f64, train_mse_upper: f64) -> Verdict {
         let mut parts = vec![match (train_mse == train_mse_upper, self.assumed) {
             (true, 0) => format!("training MSE {train_mse:.4}, exact"),
@@ -27,7 +27,7 @@ impl Certificate {
         }];
         if self.assumed > 0 {
             parts.push(format!(
-                "this holds if the {} samples that were taken back or relabelled had been learned under their labels, which \
+                "this holds if the {} unlearned or relabelled samples had been learned under their labels, which \
                  could not be checked",
                 self.assumed
             ));
@@ -35,7 +35,7 @@ impl Certificate {
         parts.push(match (self.cuts, self.loss_share) {
             (0, _) => "nothing was lost in earlier tasks".to_owned(),
             _ if self.keeps_samples => {
-                format!("samples that are gone have changed H H' by at most {:.2e} in all", self.lost)
+                format!("evicted samples have changed H H' by at most {:.2e} in all", self.lost)
             }
             (cuts, Some(share)) => format!(
                 "{cuts} earlier {} cost at most {} of the smallest kept eigenvalue",
@@ -50,7 +50,7 @@ impl Certificate {
         parts.push(match self.capped {
             0 => "nothing lost to the memory cap".to_owned(),
             capped if self.keeps_samples => {
-                format!("{capped} samples lost to the memory cap but for their projections")
+                format!("{capped} samples reduced to their projections by the memory cap")
             }
             capped => format!("{capped} directions lost to the memory cap"),
         });
@@ -63,26 +63,26 @@ impl Certificate {
         match self.condition {
             Some(condition) if condition > ILL_CONDITIONED => warnings.push(format!(
                 "conditioning {condition:.1e}: directions of rounding size are kept, and scores may be noise; \
-                 use loranpac with a share to cut (--truncate 0.25), or loranpac-soft"
+                 use loranpac with a share to cut (`truncate` 0.25), or loranpac-soft"
             )),
             Some(condition) if nothing_cut => warnings.push(format!(
                 "nothing is cut: the smallest eigenvalues are inverted as they are (conditioning {condition:.1e}), and \
                  one near-duplicate sample may ruin the scores; use loranpac with a larger share to cut \
-                 (--truncate 0.25), or loranpac-soft"
+                 (`truncate` 0.25), or loranpac-soft"
             )),
             _ => {}
         }
         if let Some(gamma) = self.gamma.filter(|gamma| *gamma < 1.0) {
             warnings.push(format!(
                 "gamma {gamma:.1e} is below 1: eigenvalues larger than the smallest kept were cut before, and the \
-                 paper's bounds say nothing; the late schedule without a cap loses nothing"
+                 paper's bounds are vacuous; the late schedule without a cap loses nothing"
             ));
         }
         let share = self.loss_share.unwrap_or(0.0);
         if self.capped > 0 && share > 1.0 {
             warnings.push(format!(
                 "the cap is far below the data: it has removed {} {} and {} of the smallest kept eigenvalue; give it more \
-                 room (--max-rank, --memory)",
+                 room (`max-rank`, `memory`)",
                 self.capped,
                 if self.keeps_samples { "samples" } else { "directions" },
                 percent(share)

@@ -36,7 +36,7 @@ pub(crate) fn extend_kernel(kernel: &mut Gram, samples: &Polar) {
     }
 }
 
-/// The problem in the coordinates in which everything has mass 1: with `M = G G'`, G and `G'KG`.
+/// Transforms the problem to coordinates in which every sample has mass 1: with `M = G G'`, returns G and `G'KG`.
 pub(crate) fn whiten(mut mass: Mat<f64>, kernel: &Gram) -> Result<(Mat<f64>, Gram), Error> {
     let n = mass.nrows();
     if !cholesky_lower(mass.as_mut(), par()) {
@@ -51,20 +51,20 @@ pub(crate) fn whiten(mut mass: Mat<f64>, kernel: &Gram) -> Result<(Mat<f64>, Gra
     Ok((mass, gram))
 }
 
-/// What novelty needs, computed when it is first asked for.
+/// The state that novelty needs, computed on first use.
 pub(crate) struct KernelDirections {
     /// K, if the model keeps it in memory.
     pub kernel: Option<Arc<Gram>>,
     /// M, after an eviction.
     pub mass: Option<Mat<f64>>,
-    /// The filter, the ridge of the classifier, and what limits its directions.
+    /// The filter, the ridge of the classifier, and the limits on its directions.
     pub filter: (Filter, f64, Limits),
     /// G, after an eviction, and the spectrum in its coordinates.
     pub spectral: OnceLock<(Option<Mat<f64>>, Novelty)>,
 }
 
 impl KernelDirections {
-    /// G, after an eviction, and what measures novelty.
+    /// Returns G, after an eviction, and what measures novelty.
     pub(super) fn spectral(&self, scorer: &KernelScorer) -> Result<&(Option<Mat<f64>>, Novelty), Error> {
         if self.spectral.get().is_none() {
             let kernel = self.kernel.clone().unwrap_or_else(|| Arc::new(scorer.gram()));
@@ -73,7 +73,7 @@ impl KernelDirections {
                 Some(mass) => whiten(mass.clone(), &kernel).map(|(turn, gram)| (Some(turn), Arc::new(gram)))?,
             };
             let (filter, ridge, limits) = self.filter;
-            // Another thread may have been faster; both results are the same.
+            // Another thread may have set it first; both results are the same.
             let _ = self.spectral.set((turn, Novelty::new(gram, true, filter, ridge, limits)));
         }
         self.spectral.get().ok_or(Error::NothingLearned)
@@ -81,7 +81,7 @@ impl KernelDirections {
 }
 
 impl KernelScorer {
-    /// K of the kept samples.
+    /// Returns K of the kept samples.
     pub(super) fn gram(&self) -> Gram {
         let mut gram = Gram::default();
         extend_kernel(&mut gram, &self.samples);
@@ -100,7 +100,7 @@ impl KernelScorer {
         }
     }
 
-    /// `k(Z, x)` of each sample, n x m, and `k(x, x)`.
+    /// Computes `k(Z, x)` of each sample, n x m, and `k(x, x)`.
     pub(super) fn known(&self, x: Features<'_>) -> (Mat<f64>, Vec<f64>) {
         let mut known = Mat::<f64>::zeros(self.samples.len(), x.len());
         let mut energies = Vec::with_capacity(x.len());
@@ -116,7 +116,8 @@ impl KernelScorer {
         (known, energies)
     }
 
-    /// The kernel between the kept samples and queries of length 1, and the queries; padded like explicit features.
+    /// Computes the kernel between the kept samples and queries of length 1, and returns it with the queries; padded
+    /// like explicit features.
     fn between(&self, x: Features<'_>) -> (Mat<f64>, Polar) {
         let (padded, n) = padded(x);
         let queries = Polar::new(MatRef::from_column_major_slice(&padded, x.dim(), n));

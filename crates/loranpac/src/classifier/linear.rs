@@ -10,10 +10,10 @@ use crate::features::Features;
 use crate::lift::FeatureMap;
 use crate::linalg::{cast, par};
 
-/// GEMM uses another kernel, which rounds differently, for fewer samples than this: smaller batches are padded.
+/// Below this number of samples GEMM uses another kernel, which rounds differently: smaller batches are padded.
 const MIN_BATCH: usize = 8;
 
-/// `H' Q` and the squared lengths of the columns of H, a chunk at a time.
+/// Computes `H' Q` and the squared lengths of the columns of H, a chunk at a time.
 pub(super) fn coordinates(basis: &Basis<f32>, map: &dyn FeatureMap, x: Features<'_>) -> (Mat<f64>, Vec<f64>) {
     let mut projected = Mat::<f64>::zeros(x.len(), basis.rank());
     let mut squared = Vec::with_capacity(x.len());
@@ -36,7 +36,7 @@ fn lift_into<'a>(map: &dyn FeatureMap, x: MatRef<'_, f32>, work: &'a mut Vec<f32
     h
 }
 
-/// The rows of a batch, with rows of zeros up to [`MIN_BATCH`].
+/// Returns the rows of a batch, with rows of zeros up to [`MIN_BATCH`].
 pub(super) fn padded(x: Features<'_>) -> (Vec<f32>, usize) {
     let mut padded: Vec<f32> = (0..x.len()).flat_map(|row| x.row(row)).copied().collect();
     let n = x.len().max(MIN_BATCH);
@@ -44,7 +44,7 @@ pub(super) fn padded(x: Features<'_>) -> (Vec<f32>, usize) {
     (padded, n)
 }
 
-/// `H' W + b`, a chunk of samples at a time.
+/// Computes `H' W + b`, a chunk of samples at a time.
 pub(super) fn linear_scores(
     map: &dyn FeatureMap,
     x: Features<'_>,
@@ -69,7 +69,7 @@ pub(super) fn linear_scores(
     }
 }
 
-/// Cosine similarity to each column of `means`.
+/// Computes the cosine similarity to each column of `means`.
 pub(super) fn cosines(means: &Mat<f32>, x: Features<'_>, values: &mut Vec<f32>) {
     for part in x.chunks(CHUNK) {
         let mut samples = unit_columns(cast::<f32, f64>(part.as_matrix()).as_ref());
@@ -80,7 +80,7 @@ pub(super) fn cosines(means: &Mat<f32>, x: Features<'_>, values: &mut Vec<f32>) 
     }
 }
 
-/// Columns of length 1; those of length 0 stay.
+/// Scales the columns to length 1; columns of length 0 do not change.
 pub(crate) fn unit_columns(a: MatRef<'_, f64>) -> Mat<f32> {
     let lengths: Vec<f64> = a.col_iter().map(|column| column.norm_l2()).collect();
     Mat::from_fn(a.nrows(), a.ncols(), |i, j| if lengths[j] > 0.0 { (a[(i, j)] / lengths[j]) as f32 } else { 0.0 })

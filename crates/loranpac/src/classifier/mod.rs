@@ -1,4 +1,4 @@
-//! What predicts, everywhere: a value that never changes, that threads share, and that costs little to clone.
+//! The classifier: an immutable value that threads share and that is cheap to clone.
 
 mod kernel;
 mod linear;
@@ -23,28 +23,29 @@ use crate::scores::Scores;
 /// Samples that are lifted at a time.
 pub const CHUNK: usize = 384;
 
-/// The temperature of probabilities where none was fitted: scores of least squares lie between 0 and 1, and differ by tenths.
+/// The temperature of probabilities without calibration: least-squares scores lie between 0 and 1, and differ by
+/// tenths.
 pub const UNCALIBRATED: f64 = 0.1;
 
-/// A classifier as it was when [`crate::Learner::classifier`] formed it. Learning goes on without affecting it.
+/// A snapshot of what [`crate::Learner::classifier`] formed. Further learning does not affect it.
 #[derive(Clone)]
 pub struct Classifier {
     space: FeatureSpace,
     labels: Arc<LabelTable>,
     scorer: Arc<Scorer>,
-    /// Directions that the classifier uses, where the method keeps a basis of them.
+    /// The directions that the classifier uses, for methods with a basis.
     directions: Option<Arc<Directions>>,
     facts: Option<Facts>,
     temperature: Option<f64>,
 }
 
-/// How scores come about.
+/// How scores are computed.
 pub(crate) enum Scorer {
     /// `H' W + b`.
     Linear {
         /// W, transposed: E x c.
         weights: Mat<f32>,
-        /// b, or nothing.
+        /// b, or empty.
         bias: Vec<f32>,
     },
     /// Cosine similarity to the columns of a d x c matrix, which have length 1.
@@ -53,7 +54,7 @@ pub(crate) enum Scorer {
     Kernel(KernelScorer),
 }
 
-/// What tells how much of a sample lies outside the directions that the classifier uses.
+/// The data that measures which share of a sample lies outside the directions that the classifier uses.
 pub(crate) enum Directions {
     /// Coordinates in a basis.
     Basis(Basis<f32>, Novelty),
@@ -67,9 +68,10 @@ impl Classifier {
         Classifier { space, labels, scorer, directions: None, facts: None, temperature: None }
     }
 
-    /// A linear classifier on the features of `space`: `fill` writes the E weights of each label, by its place in `labels`.
+    /// Creates a linear classifier on the features of `space`. `fill` writes the E weights of each label, by its place
+    /// in `labels`.
     ///
-    /// Fails if two labels are the same, if the space has infinite width, or if `fill` does.
+    /// Fails if two labels are equal, if the space has infinite width, or if `fill` fails.
     pub fn linear<E: From<Error>>(
         space: FeatureSpace,
         labels: &[Label],
@@ -97,42 +99,42 @@ impl Classifier {
         Classifier { labels: Arc::new(labels.clone()), ..self }
     }
 
-    /// The same classifier with a temperature that was fitted on held-out samples.
+    /// Sets the temperature, which was fitted on held-out samples.
     pub fn with_temperature(self, temperature: Option<f64>) -> Self {
         Classifier { temperature, ..self }
     }
 
-    /// Features per sample, d.
+    /// Returns the number of features per sample, d.
     pub fn dim(&self) -> usize {
         self.space.dim()
     }
 
-    /// The feature space.
+    /// Returns the feature space.
     pub fn space(&self) -> &FeatureSpace {
         &self.space
     }
 
-    /// The labels, in the order of the columns of [`Classifier::scores`].
+    /// Returns the labels, in the order of the columns of [`Classifier::scores`].
     pub fn labels(&self) -> &[Label] {
         self.labels.labels()
     }
 
-    /// The column of a label.
+    /// Returns the column of a label.
     pub fn column(&self, label: &Label) -> Option<usize> {
         self.labels.get(label)
     }
 
-    /// What forming the classifier showed, for the LoRanPAC family.
+    /// Returns the facts that forming the classifier established, for the LoRanPAC family.
     pub fn facts(&self) -> Option<&Facts> {
         self.facts.as_ref()
     }
 
-    /// The temperature of probabilities, if one was fitted.
+    /// Returns the temperature of probabilities, if one was fitted.
     pub fn temperature(&self) -> Option<f64> {
         self.temperature
     }
 
-    /// The weights, for linear classifiers without a bias.
+    /// Returns the weights, for linear classifiers without a bias.
     pub fn weights(&self) -> Option<Weights<'_>> {
         match &*self.scorer {
             Scorer::Linear { weights, bias } if bias.is_empty() => Some(Weights(weights)),
@@ -140,7 +142,7 @@ impl Classifier {
         }
     }
 
-    /// A, transposed (n x c), and a bound on the change of `H H'` by evicted samples, at infinite width.
+    /// Returns A, transposed (n x c), and a bound on the change of `H H'` by evicted samples, at infinite width.
     pub fn coefficients(&self) -> Option<(MatRef<'_, f64>, f64)> {
         self.kernel().map(|kernel| (kernel.weights.as_ref(), kernel.lost))
     }
@@ -152,7 +154,7 @@ impl Classifier {
         }
     }
 
-    /// Bytes of the weights.
+    /// Returns the bytes of the weights.
     pub fn bytes(&self) -> usize {
         match &*self.scorer {
             Scorer::Linear { weights, bias } => bytes_of(weights) + size_of_val(&bias[..]),
@@ -161,8 +163,8 @@ impl Classifier {
         }
     }
 
-    /// One score per sample and label; the highest wins. The scores of a sample are the same to the last bit whatever else
-    /// is in its batch.
+    /// Returns one score per sample and label; the highest wins. The scores of a sample do not depend on the rest of
+    /// its batch, to the last bit.
     pub fn scores<'x>(&self, x: impl IntoFeatures<'x>) -> Result<Scores, Error> {
         let x = x.into_features(self.dim())?;
         x.validate(self.dim())?;
@@ -180,25 +182,26 @@ impl Classifier {
         Ok(Scores::new(values, classes))
     }
 
-    /// The winning label of each sample.
+    /// Returns the winning label of each sample.
     pub fn predict<'x>(&self, x: impl IntoFeatures<'x>) -> Result<Vec<Label>, Error> {
         Ok(self.scores(x)?.argmax().into_iter().map(|column| self.labels()[column].clone()).collect())
     }
 
-    /// The k best labels of each sample with their scores, best first.
+    /// Returns the k best labels of each sample with their scores, best first.
     pub fn top<'x>(&self, x: impl IntoFeatures<'x>, k: usize) -> Result<Vec<Vec<(Label, f32)>>, Error> {
         let named = |(column, score): (usize, f32)| (self.labels()[column].clone(), score);
         Ok(self.scores(x)?.top_k(k).into_iter().map(|row| row.into_iter().map(named).collect()).collect())
     }
 
-    /// A probability per sample and label: softmax of the scores over the temperature, or over [`UNCALIBRATED`].
+    /// Returns a probability per sample and label: softmax of the scores over the temperature, or over
+    /// [`UNCALIBRATED`].
     pub fn probabilities<'x>(&self, x: impl IntoFeatures<'x>) -> Result<Vec<Vec<f64>>, Error> {
         let temperature = self.temperature.unwrap_or(UNCALIBRATED);
         Ok(self.scores(x)?.rows().map(|row| softmax(row, temperature)).collect())
     }
 
-    /// The share of each sample's energy outside the directions that the classifier uses, from 0 (familiar) to 1 (new).
-    /// None for methods that keep no such directions.
+    /// Returns the share of each sample's energy outside the directions that the classifier uses, from 0 (familiar) to
+    /// 1 (new). Returns None for methods that keep no such directions.
     pub fn novelty<'x>(&self, x: impl IntoFeatures<'x>) -> Result<Option<Vec<f64>>, Error> {
         let x = x.into_features(self.dim())?;
         x.validate(self.dim())?;
@@ -231,29 +234,29 @@ impl fmt::Debug for Classifier {
 pub struct Weights<'a>(&'a Mat<f32>);
 
 impl<'a> Weights<'a> {
-    /// E.
+    /// Returns E.
     pub fn width(&self) -> usize {
         self.0.nrows()
     }
 
-    /// Number of labels.
+    /// Returns the number of labels.
     pub fn classes(&self) -> usize {
         self.0.ncols()
     }
 
-    /// The E weights of a label, by its column.
+    /// Returns the E weights of a label, by its column.
     pub fn of(&self, class: usize) -> &'a [f32] {
         self.0.col_as_slice(class)
     }
 
-    /// The weights of each label.
+    /// Returns the weights of each label.
     pub fn columns(&self) -> impl ExactSizeIterator<Item = &'a [f32]> + use<'a> {
         let weights = self.0;
         (0..weights.ncols()).map(|class| weights.col_as_slice(class))
     }
 }
 
-/// Probabilities of one sample's labels: softmax(scores / temperature).
+/// Returns the probabilities of one sample's labels: softmax(scores / temperature).
 pub fn softmax(scores: &[f32], temperature: f64) -> Vec<f64> {
     let highest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max) as f64;
     let mut values: Vec<f64> = scores.iter().map(|score| ((*score as f64 - highest) / temperature).exp()).collect();
@@ -262,7 +265,7 @@ pub fn softmax(scores: &[f32], temperature: f64) -> Vec<f64> {
     values
 }
 
-/// Bytes of a matrix.
+/// Returns the bytes of a matrix.
 pub(crate) fn bytes_of<T>(matrix: &Mat<T>) -> usize {
     matrix.as_ref().col_stride().unsigned_abs() * matrix.ncols() * size_of::<T>()
 }

@@ -1,4 +1,5 @@
-//! The geometric mean of a spectrum without its eigenvalues: by a determinant, also where duplicates make it singular.
+//! The geometric mean of a spectrum without its eigenvalues: by a determinant, also for matrices that duplicates make
+//! singular.
 
 use faer::Mat;
 use faer::linalg::triangular_solve::solve_upper_triangular_in_place;
@@ -7,8 +8,8 @@ use crate::error::Error;
 use crate::gram::Gram;
 use crate::linalg::{cholesky_lower, par};
 
-/// The geometric mean of the eigenvalues that are more than rounding; None if there are none. Directions count as
-/// rounding by what a row adds to the span of the others, relative to its own length.
+/// Returns the geometric mean of the eigenvalues above rounding; None if there are none. A direction counts as rounding
+/// by the component that a row adds to the span of the others, relative to its own length.
 pub(super) fn geometric_mean(gram: &mut Gram) -> Result<Option<f64>, Error> {
     let (n, lengths) = (gram.rank(), gram.lengths());
     let (independent, l) = gram.correlation_factor(&lengths);
@@ -18,9 +19,9 @@ pub(super) fn geometric_mean(gram: &mut Gram) -> Result<Option<f64>, Error> {
     }
     let mut sum: f64 = rows.iter().map(|&i| 2.0 * (l[(i, i)] * lengths[i]).ln()).sum();
     if !others.is_empty() {
-        // With T the rows that are independent and C T the others, the product of the eigenvalues that are not zero is
+        // With T the independent rows and C T the others, the product of the nonzero eigenvalues is
         // det(T'T + T'C'C T) = det(T)^2 det(I + C C').
-        // Columns of L that belong to the others are those of I: what is zero there stays zero.
+        // Columns of L that belong to the others are those of I: zeros there remain zeros.
         let place = |j: usize, i: usize| if independent[j] && j < others[i] { l[(others[i], j)] } else { 0.0 };
         let mut c = Mat::from_fn(n, others.len(), place);
         solve_upper_triangular_in_place(l.transpose(), c.as_mut(), par());

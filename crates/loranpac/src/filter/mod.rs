@@ -83,30 +83,30 @@ impl Filter {
     }
 }
 
-/// The classifier in the coordinates of the basis, and what is known about it.
+/// The classifier in the coordinates of the basis, with its facts.
 pub struct Solution {
     /// X: `W = X Q'`, c x r.
     pub coefficients: Mat<f64>,
-    /// What forming it showed.
+    /// Facts about the classifier.
     pub facts: Facts,
 }
 
-/// What forming the classifier showed.
+/// Facts that forming the classifier establishes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
     /// Directions kept, k.
     pub kept: usize,
     /// lambda.
     pub ridge: f64,
-    /// The spectrum of S in a few numbers, where it was computed and something was kept.
+    /// A summary of the spectrum of S, if it was computed and at least one direction was kept.
     pub spectrum: Option<Spectrum>,
-    /// mu_{k+1}, the largest that this classifier leaves out.
+    /// mu_{k+1}, the largest eigenvalue that this classifier leaves out.
     pub cut: f64,
-    /// Training MSE `|W H - Y|^2 / M`: at least this, and exactly this while nothing was lost.
+    /// Lower bound of the training MSE `|W H - Y|^2 / M`; exact while nothing was lost.
     pub train_mse: f64,
-    /// ... and at most this: `train_mse + lost |W|^2 / M`.
+    /// Upper bound of the training MSE: `train_mse + lost |W|^2 / M`.
     pub train_mse_upper: f64,
-    /// The share of samples that a classifier without them would get right, where the samples are at hand.
+    /// Leave-one-out accuracy, if the samples are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leave_one_out: Option<f64>,
 }
@@ -116,8 +116,8 @@ pub fn solve<T: Scalar>(stats: &mut Statistics<T>, filter: Filter, max_rank: usi
     if stats.samples() == 0 {
         return Err(Error::NothingLearned);
     }
-    // Without dropping, J U is formed as the paper forms it: a rounded product, noise and all. The N that the
-    // statistics keep up to date has exact zeros along null directions, and would hide the collapse.
+    // Without dropping, J U is formed as in the paper: a rounded product with its noise. The N that the statistics
+    // maintain has exact zeros along null directions, and would hide the collapse.
     let literal = stats.keeps_null_directions();
     let (samples, labelled, limits) = (stats.samples() as f64, stats.labelled(), limits(stats, max_rank));
     let filtered = literal.then(|| stats.project_label_sums());
@@ -125,19 +125,19 @@ pub fn solve<T: Scalar>(stats: &mut Statistics<T>, filter: Filter, max_rank: usi
     let problem = Problem { gram, targets, side: Side::Primal { filtered }, limits, labelled };
     let Solution { coefficients: x, mut facts } = problem.solve(filter)?;
     if literal {
-        // |W H - Y|^2 = tr(X S X') - 2 tr(X N') + |Y|^2, whatever X is.
+        // W H - Y|^2 = tr(X S X') - 2 tr(X N') + |Y|^2 for any X.
         let (curved, n) = (&x * stats.gram().to_matrix(), stats.cross());
         let error: f64 = (0..x.ncols()).map(|j| x.col(j).transpose() * (curved.col(j) - n.col(j) * Scale(2.0))).sum();
         facts.train_mse = labelled + error / samples;
     }
-    // What the latest task's cut removed is orthogonal to the directions that W uses, and costs nothing here.
+    // The part that the latest task's cut removed is orthogonal to the directions that W uses, and costs nothing here.
     let lost = stats.losses().lost;
     facts.train_mse_upper = (facts.train_mse + lost * squared_norm(x.as_ref()) / samples).max(0.0);
     facts.train_mse = facts.train_mse.max(0.0);
     Ok(Solution { coefficients: x, facts })
 }
 
-/// What limits the directions of a classifier on these statistics.
+/// Returns the limits on the directions of a classifier on these statistics.
 pub(crate) fn limits<T: Scalar>(stats: &Statistics<T>, max_rank: usize) -> Limits {
     Limits {
         width: stats.basis().width(),

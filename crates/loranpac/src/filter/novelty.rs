@@ -1,4 +1,4 @@
-//! How much of a sample lies outside the directions that a classifier uses.
+//! The share of a sample that lies outside the directions that a classifier uses.
 //!
 //! ```text
 //! hard   1 - |V_k' Q' h|^2 / |h|^2        soft   1 - (Q'h)' S (S + lambda I)^-1 (Q'h) / |h|^2
@@ -13,7 +13,7 @@ use super::{Filter, Limits};
 use crate::error::Error;
 use crate::gram::Gram;
 
-/// S or K as it was when the classifier was formed, and the filter.
+/// S or K at the time when the classifier was formed, and the filter.
 pub(crate) struct Novelty {
     gram: Arc<Gram>,
     /// Whether the Gram matrix is K.
@@ -21,18 +21,18 @@ pub(crate) struct Novelty {
     filter: Filter,
     ridge: f64,
     limits: Limits,
-    /// The Cholesky factor of the soft filter, computed when it is first needed.
+    /// The Cholesky factor of the soft filter, computed on first use.
     factor: OnceLock<Gram>,
 }
 
 impl Novelty {
-    /// `dual` tells K from S; `ridge` is the classifier's lambda.
+    /// Creates the measure for K (`dual`) or S; `ridge` is the classifier's lambda.
     pub fn new(gram: Arc<Gram>, dual: bool, filter: Filter, ridge: f64, limits: Limits) -> Self {
         Novelty { gram, dual, filter, ridge, limits, factor: OnceLock::new() }
     }
 
-    /// The share of each sample's energy outside, from 0 to 1. `known` has a sample in each row: coordinates in the basis
-    /// of S, or kernel values with the samples of K.
+    /// Returns the share of each sample's energy outside, from 0 to 1. Each row of `known` is a sample: coordinates in
+    /// the basis of S, or kernel values with the samples of K.
     pub fn outside(&self, known: Mat<f64>, energies: &[f64]) -> Result<Vec<f64>, Error> {
         let mut inside = known.clone();
         match self.filter {
@@ -60,7 +60,7 @@ impl Novelty {
     fn factor(&self) -> Result<&Gram, Error> {
         if self.factor.get().is_none() {
             let factor = self.gram.factored(self.ridge)?;
-            // Another thread may have been faster; both factors are the same.
+            // Another thread may have set it first; both factors are the same.
             let _ = self.factor.set(factor);
         }
         self.factor.get().ok_or(Error::NothingLearned)

@@ -1,4 +1,4 @@
-//! The least-squares problem behind a classifier, from either side.
+//! The least-squares problem behind a classifier, in primal and dual form.
 //!
 //! ```text
 //! primal, in a basis       X = N f(S)       W = X Q'      b_j = |N v_j|^2
@@ -25,7 +25,7 @@ pub(crate) struct Problem<'a> {
     pub targets: &'a Mat<f64>,
     /// Which of the two forms.
     pub side: Side<'a>,
-    /// What limits the directions that are kept.
+    /// Limits on the kept directions.
     pub limits: Limits,
     /// `|Y|^2 / M` of all samples.
     pub labelled: f64,
@@ -35,17 +35,17 @@ pub(crate) struct Problem<'a> {
 pub(crate) enum Side<'a> {
     /// In the coordinates of a basis.
     Primal {
-        /// What is filtered instead of N: `J Q` as a rounded product, for the literal minimum-norm solution.
+        /// The matrix that is filtered instead of N: `J Q` as a rounded product, for the literal minimum-norm solution.
         filtered: Option<Mat<f64>>,
     },
     /// Between samples.
     Dual {
-        /// The class of each sample, where K has a row for every sample: they are left out one by one then.
+        /// The class of each sample, if K has a row for every sample: leave-one-out scores need it.
         classes: Option<&'a [usize]>,
     },
 }
 
-/// What decides how many directions a filter keeps, besides the filter.
+/// The quantities besides the filter that determine how many directions are kept.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// E, or the rows of K.
@@ -59,7 +59,7 @@ pub(crate) struct Limits {
 }
 
 impl Problem<'_> {
-    /// The filtered coefficients, and what forming them showed.
+    /// Solves for the filtered coefficients, and establishes the facts about them.
     pub fn solve(mut self, filter: Filter) -> Result<Solution, Error> {
         let mut x = match &mut self.side {
             Side::Primal { filtered } => filtered.take().unwrap_or_else(|| self.targets.clone()),
@@ -88,7 +88,7 @@ impl Problem<'_> {
         Ok(Solution { coefficients: x, facts })
     }
 
-    /// `|Y|^2 - |W H - Y|^2` of the soft filter.
+    /// Computes `|Y|^2 - |W H - Y|^2` for the soft filter.
     fn fitted(&self, x: &Mat<f64>, ridge: f64) -> f64 {
         match self.side {
             Side::Primal { .. } => {
@@ -103,7 +103,7 @@ impl Problem<'_> {
         }
     }
 
-    /// `X = N V_k (diag(mu_k) + lambda)^-1 V_k'`, in place of N.
+    /// Computes `X = N V_k (diag(mu_k) + lambda)^-1 V_k'`, in place of N.
     fn hard(&mut self, x: &mut Mat<f64>, truncation: Truncation, ridge: f64) -> Result<Facts, Error> {
         let (limits, labelled) = (self.limits, self.labelled);
         let dual = matches!(self.side, Side::Dual { .. });
@@ -127,7 +127,7 @@ impl Problem<'_> {
         facts.ok_or(Error::Eigen { rank: x.ncols() })
     }
 
-    /// lambda of the soft filter, never below the rounding of S or K.
+    /// Returns lambda of the soft filter, never below the rounding of S or K.
     fn ridge(&mut self, ridge: Ridge) -> Result<f64, Error> {
         let floor = self.gram.rounding_floor().max(f64::MIN_POSITIVE);
         if self.gram.rank() == 0 {
@@ -154,8 +154,8 @@ impl Problem<'_> {
         }
     }
 
-    /// The ridge with the best leave-one-out accuracy among decades around the geometric mean, and then among half
-    /// decades around the best. The one closest to the geometric mean wins among equals.
+    /// Returns the ridge with the best leave-one-out accuracy among decades around the geometric mean, and then among
+    /// half decades around the best. On ties, the one closest to the geometric mean wins.
     fn best_ridge(&mut self, floor: f64) -> Result<f64, Error> {
         let middle = self.geometric_mean(floor)?.max(floor);
         let at = |half_decades: i32| (middle * 10f64.powf(f64::from(half_decades) / 2.0)).max(floor);
@@ -180,8 +180,8 @@ impl Problem<'_> {
         Ok(at(best(&tried)))
     }
 
-    /// Leave-one-out accuracy of the soft filter for `x = Y (K + lambda I)^-1`, whose factor K still holds: without sample
-    /// i, the scores of sample i are `y_i - x_i / (K + lambda I)^-1_ii`, for the same lambda.
+    /// Returns the leave-one-out accuracy of the soft filter for `x = Y (K + lambda I)^-1`, whose factor K still holds:
+    /// without sample i, the scores of sample i are `y_i - x_i / (K + lambda I)^-1_ii`, for the same lambda.
     fn left_out(&mut self, x: &Mat<f64>) -> Result<Option<f64>, Error> {
         let Side::Dual { classes: Some(classes) } = self.side else { return Ok(None) };
         let diagonal = self.gram.inverse_diagonal();
@@ -195,13 +195,13 @@ impl Problem<'_> {
     }
 }
 
-/// The scores of each sample by the classifier that is formed without it, c x n.
+/// Returns the scores of each sample by the classifier that is formed without it, c x n.
 pub(crate) fn left_out_scores(labels: &Mat<f64>, x: &Mat<f64>, diagonal: &[f64]) -> Mat<f64> {
     Mat::from_fn(x.nrows(), x.ncols(), |c, i| labels[(c, i)] - x[(c, i)] / diagonal[i])
 }
 
 impl Limits {
-    /// How many of these eigenvalues, in descending order, a truncation keeps.
+    /// Returns how many of these eigenvalues, in descending order, a truncation keeps.
     pub fn kept(&self, mu: &[f64], truncation: Truncation) -> usize {
         let k = truncation.kept(mu, self.width, self.samples, self.max_rank);
         if self.keep_null {
@@ -211,7 +211,7 @@ impl Limits {
     }
 }
 
-/// What the hard filter divides by.
+/// Returns the value that the hard filter divides by.
 pub(super) fn value(mu: &[f64], j: usize) -> f64 {
     mu[j].max(floor(mu)).max(f64::MIN_POSITIVE)
 }

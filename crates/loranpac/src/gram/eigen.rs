@@ -16,10 +16,10 @@ pub struct Eigen {
 }
 
 impl Gram {
-    /// Full eigendecomposition. Needs about five r x r matrices while it runs.
+    /// Computes the full eigendecomposition. Needs about five r x r matrices while it runs.
     ///
-    /// Tried in turn: faer's divide and conquer on S scaled to 1, faer's SVD (for a semidefinite matrix the same
-    /// thing), and then a typed error.
+    /// The algorithms, in order: faer's divide and conquer on S scaled to 1, faer's SVD (equivalent for a semidefinite
+    /// matrix), and then a typed error.
     pub fn eigen(&mut self) -> Result<Eigen, Error> {
         let rank = self.rank();
         if rank == 0 {
@@ -48,7 +48,7 @@ impl Gram {
         Err(Error::Eigen { rank })
     }
 
-    /// Eigenvalues in descending order.
+    /// Returns the eigenvalues in descending order.
     pub fn eigenvalues(&mut self) -> Result<Vec<f64>, Error> {
         let scale = self.scale();
         self.load_lower(1.0 / scale, 0.0);
@@ -58,8 +58,8 @@ impl Gram {
         }
     }
 
-    /// `B <- B f(S)`; `f` sees the eigenvalues in descending order and the energy of B along each eigenvector, and
-    /// returns its value at each. Memory: O(r) per row of B.
+    /// Computes `B <- B f(S)`. `f` receives the eigenvalues in descending order and the energy of B along each
+    /// eigenvector, and returns its value at each. Memory: O(r) per row of B.
     pub fn apply_function(
         &mut self,
         b: &mut Mat<f64>,
@@ -77,7 +77,7 @@ impl Gram {
             *b = attempt;
             return Ok(());
         }
-        // The QL iteration gives up before it calls f, so f is still there for the next rung of the ladder.
+        // The QL iteration fails before it calls f, so f is available for the fallback.
         let f = f.ok_or(Error::Eigen { rank: self.rank() })?;
         let Eigen { values, vectors } = self.eigen()?;
         let mut rotated = &*b * &vectors;

@@ -1,9 +1,9 @@
 //! S, the Gram matrix of all features seen so far in the coordinates of the basis: `S = Q' (H H') Q`, r x r, f64.
 //!
-//! The rivals use the same square for theirs: `H H'` itself (E x E), a scatter, or the Gram matrix of a task.
+//! Other methods use the same type for their matrices: `H H'` itself (E x E), a scatter, or the Gram matrix of a task.
 //!
-//! One square holds both S (upper triangle) and the scratch of every factorisation (lower triangle): a Cholesky
-//! factor or Householder vectors come and go without a second r x r matrix. Only this module calls an eigensolver.
+//! One square holds both S (upper triangle) and the scratch of every factorisation (lower triangle), so that Cholesky
+//! factors and Householder vectors need no second r x r matrix. Only this module calls an eigensolver.
 
 mod eigen;
 mod solve;
@@ -18,7 +18,7 @@ pub use eigen::Eigen;
 
 use crate::linalg::{mirror_upper, par};
 
-/// The storage grows by this many columns at a time.
+/// Columns by which the storage grows at a time.
 const STEP: usize = 256;
 
 /// The symmetric positive semidefinite matrix S.
@@ -27,27 +27,27 @@ pub struct Gram {
     /// Column-major with leading dimension `stride`; the upper triangle is S, the lower one scratch.
     store: Vec<f64>,
     stride: usize,
-    /// The diagonal of S; the one in `store` belongs to the scratch.
+    /// The diagonal of S; the diagonal of `store` belongs to the scratch.
     diagonal: Vec<f64>,
 }
 
 impl Gram {
-    /// Number of directions, r.
+    /// Returns the number of directions, r.
     pub fn rank(&self) -> usize {
         self.diagonal.len()
     }
 
-    /// Bytes held in memory.
+    /// Returns the bytes held in memory.
     pub fn bytes(&self) -> usize {
         (self.store.len() + self.diagonal.len()) * size_of::<f64>()
     }
 
-    /// Trace of S: the energy of all features seen.
+    /// Returns the trace of S: the energy of all features seen.
     pub fn trace(&self) -> f64 {
         self.diagonal.iter().sum()
     }
 
-    /// A copy of S, both triangles.
+    /// Returns a copy of S, both triangles.
     pub fn to_matrix(&self) -> Mat<f64> {
         let s = self.view();
         Mat::from_fn(self.rank(), self.rank(), |i, j| match i.cmp(&j) {
@@ -57,7 +57,7 @@ impl Gram {
         })
     }
 
-    /// Takes in a task whose features are `Q C + Qn Rn`:
+    /// Adds a task whose features are `Q C + Qn Rn`:
     ///
     /// ```text
     /// S <- [ S + C C'   C Rn' ;  Rn C'   Rn Rn' ]
@@ -78,7 +78,8 @@ impl Gram {
         self.save_diagonal();
     }
 
-    /// Takes in `p` more rows and columns: `fill` writes the new columns, (r + p) x p, of which the upper triangle counts.
+    /// Appends `p` rows and columns: `fill` writes the new columns, (r + p) x p, of which only the upper triangle is
+    /// used.
     pub(crate) fn append(&mut self, p: usize, fill: impl FnOnce(MatMut<'_, f64>)) {
         let r = self.rank();
         self.reserve(r + p);
@@ -88,12 +89,12 @@ impl Gram {
         (r..r + p).for_each(|i| self.diagonal[i] = self.store[i * stride + i]);
     }
 
-    /// Room for `p` more directions, of which nothing is known yet.
+    /// Extends S by `p` zero rows and columns.
     pub fn extend(&mut self, p: usize) {
         self.grow(Mat::zeros(self.rank(), 0).as_ref(), Mat::zeros(p, 0).as_ref());
     }
 
-    /// `S <- S + F G F'` for F of r rows and a Gram matrix G in other coordinates.
+    /// Computes `S <- S + F G F'` for F of r rows and a Gram matrix G in other coordinates.
     pub fn add_turned(&mut self, f: MatRef<'_, f64>, g: &Gram) {
         let mut turned = Mat::<f64>::zeros(f.nrows(), f.ncols());
         matmul(&mut turned, Accum::Replace, f, g.to_matrix(), 1.0, par());
@@ -102,14 +103,14 @@ impl Gram {
         self.save_diagonal();
     }
 
-    /// `S <- S - A A'` for A of r rows.
+    /// Computes `S <- S - A A'` for A of r rows.
     pub fn subtract(&mut self, a: MatRef<'_, f64>) {
         self.restore_diagonal();
         add_product_upper(self.view_mut(), a, a, -1.0);
         self.save_diagonal();
     }
 
-    /// The upper triangle, column after column: `r (r + 1) / 2` numbers.
+    /// Returns the upper triangle, column after column: `r (r + 1) / 2` numbers.
     pub fn to_packed(&self) -> Vec<f64> {
         let s = self.view();
         let mut packed = Vec::with_capacity(self.rank() * (self.rank() + 1) / 2);
@@ -120,7 +121,7 @@ impl Gram {
         packed
     }
 
-    /// S from its upper triangle; None if it has not as many numbers as a triangle of this rank.
+    /// Creates S from its upper triangle; returns None if the number of values does not match the rank.
     pub fn from_packed(packed: &[f64], rank: usize) -> Option<Self> {
         if rank.checked_add(1).and_then(|next| next.checked_mul(rank)) != packed.len().checked_mul(2) {
             return None;
@@ -136,7 +137,7 @@ impl Gram {
         Some(gram)
     }
 
-    /// The rows and columns in `places`.
+    /// Returns the submatrix of the rows and columns in `places`.
     pub(crate) fn select(&self, places: &[usize]) -> Gram {
         let s = self.view();
         let mut gram = Gram::zeros(places.len());
@@ -160,7 +161,7 @@ impl Gram {
         self.diagonal = values.to_vec();
     }
 
-    /// `S <- sum over j of values_j v_j v_j'`.
+    /// Computes `S <- sum over j of values_j v_j v_j'`.
     pub fn set_eigen(&mut self, values: &[f64], vectors: MatRef<'_, f64>) {
         assert_eq!(vectors.nrows(), self.rank());
         let mut scaled = vectors.to_owned();
@@ -179,31 +180,31 @@ impl Gram {
         self.save_diagonal();
     }
 
-    /// A fixed size instead of a growing one: S = 0 with `rank` directions.
+    /// Creates a matrix of fixed size: S = 0 with `rank` directions.
     pub fn zeros(rank: usize) -> Self {
         let mut gram = Gram::default();
         gram.set_diagonal(&vec![0.0; rank]);
         gram
     }
 
-    /// `S <- S + A A'` for A of r rows.
+    /// Computes `S <- S + A A'` for A of r rows.
     pub fn add(&mut self, a: MatRef<'_, f64>) {
         self.grow(a, Mat::zeros(0, a.ncols()).as_ref());
     }
 
-    /// Sum of the squares of all entries.
+    /// Returns the sum of the squares of all entries.
     pub fn squared_norm(&self) -> f64 {
         let s = self.view();
         let above: f64 = (1..self.rank()).map(|j| s.col(j).subrows(0, j).squared_norm_l2()).sum();
         2.0 * above + self.diagonal.iter().map(|v| v * v).sum::<f64>()
     }
 
-    /// Ridges below this are lost in the rounding of S: `r eps max(S_ii)`.
+    /// Returns the level below which ridges are lost in the rounding of S: `r eps max(S_ii)`.
     pub fn rounding_floor(&self) -> f64 {
         self.rank() as f64 * f64::EPSILON * self.scale()
     }
 
-    /// The largest diagonal entry: S divided by it has entries of at most 1.
+    /// Returns the largest diagonal entry: S divided by it has entries of at most 1.
     fn scale(&self) -> f64 {
         self.diagonal.iter().copied().fold(f64::MIN_POSITIVE, f64::max)
     }
@@ -237,8 +238,8 @@ impl Gram {
         MatMut::from_column_major_slice_with_stride_mut(&mut self.store, r, r, self.stride)
     }
 
-    /// Makes room for `rank` directions: extends the allocation and spreads the columns from the last one on, so
-    /// that there is never a second copy.
+    /// Makes room for `rank` directions. Extends the allocation and moves the columns from the last one on, so that
+    /// there is never a second copy.
     fn reserve(&mut self, rank: usize) {
         if rank <= self.stride {
             return;
@@ -254,7 +255,7 @@ impl Gram {
     }
 }
 
-/// `S <- S + alpha A B'`, upper triangle only.
+/// Computes `S <- S + alpha A B'`, upper triangle only.
 fn add_product_upper(s: MatMut<'_, f64>, a: MatRef<'_, f64>, b: MatRef<'_, f64>, alpha: f64) {
     let whole = BlockStructure::Rectangular;
     matmul_triangular(s, BlockStructure::TriangularUpper, Accum::Add, a, whole, b.transpose(), whole, alpha, par());
@@ -269,7 +270,7 @@ mod tests {
         Mat::from_fn(n, m, |i, j| (((i * 37 + j * 101) ^ (i * j + 13)) % 1009) as f64 / 504.5 - 1.0)
     }
 
-    /// A Gram matrix grown in steps of `p` directions, and the same matrix computed at once.
+    /// Returns a Gram matrix grown in steps of `p` directions, and the same matrix computed at once.
     fn grown(steps: &[(usize, usize)]) -> (Gram, Mat<f64>) {
         let total: usize = steps.iter().map(|(p, _)| p).sum();
         let mut gram = Gram::default();
@@ -292,7 +293,7 @@ mod tests {
         assert!((gram.to_matrix() - &exact).norm_max() < 1e-11 * exact.norm_max());
         assert_eq!(Gram::from_packed(&gram.to_packed(), 541).unwrap().to_matrix(), gram.to_matrix());
         assert!(Gram::from_packed(&gram.to_packed(), 540).is_none());
-        // Factorisations in the lower triangle leave S alone, and S can grow after them.
+        // Factorisations in the lower triangle do not change S, and S can grow after them.
         gram.log_det(1.0).unwrap();
         gram.eigenvalues().unwrap();
         assert!((gram.to_matrix() - &exact).norm_max() < 1e-11 * exact.norm_max());

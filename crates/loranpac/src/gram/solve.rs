@@ -10,20 +10,20 @@ use crate::error::Error;
 use crate::linalg::{cholesky_lower, cholesky_of_independent, par};
 
 impl Gram {
-    /// `log det(S + floor I)` by a Cholesky factorisation.
+    /// Computes `log det(S + floor I)` by a Cholesky factorisation.
     pub fn log_det(&mut self, floor: f64) -> Result<f64, Error> {
         self.factorise(floor)?;
         let l = self.view();
         Ok((0..self.rank()).map(|i| 2.0 * l[(i, i)].ln()).sum())
     }
 
-    /// The diagonal of `(S + ridge I)^-1`, for the ridge that was last solved with, whose factor is still there.
+    /// Returns the diagonal of `(S + ridge I)^-1`, for the ridge of the latest solve, whose factor is still stored.
     pub(crate) fn inverse_diagonal(&mut self) -> Vec<f64> {
         const BLOCK: usize = 128;
         let (l, n) = (self.view(), self.rank());
         let mut diagonal = Vec::with_capacity(n);
         for first in (0..n).step_by(BLOCK) {
-            // Columns of L^-1: zero above their own rows.
+            // Columns of L^-1: zero above the diagonal.
             let rest = n - first;
             let mut columns = Mat::<f64>::identity(rest, BLOCK.min(rest));
             let l = l.submatrix(first, first, rest, rest);
@@ -33,30 +33,30 @@ impl Gram {
         diagonal
     }
 
-    /// `B <- B (S + ridge I)^-1` by a Cholesky factorisation.
+    /// Computes `B <- B (S + ridge I)^-1` by a Cholesky factorisation.
     pub fn solve(&mut self, b: &mut Mat<f64>, ridge: f64) -> Result<(), Error> {
         self.factorise(ridge)?;
         self.solve_factored(b);
         Ok(())
     }
 
-    /// A copy that holds the Cholesky factor of `S + ridge I`.
+    /// Returns a copy that holds the Cholesky factor of `S + ridge I`.
     pub(crate) fn factored(&self, ridge: f64) -> Result<Gram, Error> {
         let mut copy = self.clone();
         copy.factorise(ridge)?;
         Ok(copy)
     }
 
-    /// `B <- B (S + ridge I)^-1` for the ridge of [`Gram::factored`].
+    /// Computes `B <- B (S + ridge I)^-1` for the ridge of [`Gram::factored`].
     pub(crate) fn solve_factored(&self, b: &mut Mat<f64>) {
         let l = self.view();
         solve_lower_triangular_in_place(l, b.as_mut().transpose_mut(), par());
         solve_upper_triangular_in_place(l.transpose(), b.as_mut().transpose_mut(), par());
     }
 
-    /// `B <- B (S + ridge I)^-1`, going on where S + ridge I is not definite to rounding: by Cholesky, or else by LU, which
-    /// takes three more squares. What comes out of a matrix that is singular to rounding is mostly noise, as from any
-    /// solver. Tells whether Cholesky did it.
+    /// Computes `B <- B (S + ridge I)^-1`, even if S + ridge I is not definite to rounding: by Cholesky, or else by LU,
+    /// which needs three more squares. The result for a matrix that is singular to rounding is mostly noise, as from
+    /// any solver. Returns whether Cholesky succeeded.
     pub fn solve_regardless(&mut self, b: &mut Mat<f64>, ridge: f64) -> Result<bool, Error> {
         match self.solve(b, ridge) {
             Err(Error::NotPositiveDefinite { .. }) => {}
@@ -72,9 +72,9 @@ impl Gram {
         Ok(false)
     }
 
-    /// The Cholesky factor of S divided by the lengths of its rows, as far as they are independent: which rows are, and the
-    /// factor, whose other columns are those of I. Rows count as dependent by what they add to the span of the others,
-    /// relative to their own length.
+    /// Computes the Cholesky factor of S divided by the lengths of its rows, restricted to independent rows: returns
+    /// which rows are independent, and the factor, whose other columns are those of I. A row counts as dependent by the
+    /// component that it adds to the span of the others, relative to its own length.
     pub(crate) fn correlation_factor(&mut self, lengths: &[f64]) -> (Vec<bool>, MatRef<'_, f64>) {
         self.load_correlations(lengths);
         let n = self.rank();
@@ -82,7 +82,7 @@ impl Gram {
         (independent, self.view())
     }
 
-    /// The lengths of the samples whose Gram matrix S is: roots of its diagonal.
+    /// Returns the lengths of the samples whose Gram matrix is S: the roots of its diagonal.
     pub(crate) fn lengths(&self) -> Vec<f64> {
         self.diagonal.iter().map(|v| v.max(0.0).sqrt()).collect()
     }

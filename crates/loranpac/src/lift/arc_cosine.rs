@@ -24,15 +24,15 @@ pub struct ArcCosine {
 }
 
 impl ArcCosine {
-    /// The lift whose limit it is.
+    /// The lift of which this is the limit.
     pub const LIMIT_OF: &'static str = "relu-random";
 
-    /// For samples of `dim` features.
+    /// Creates the kernel for samples of `dim` features.
     pub fn new(dim: usize) -> Self {
         ArcCosine { dim }
     }
 
-    /// Features that go in, d.
+    /// Returns the number of input features, d.
     pub fn dim(&self) -> usize {
         self.dim
     }
@@ -47,7 +47,7 @@ pub(crate) struct Polar {
 }
 
 impl Polar {
-    /// Of the columns of `x`.
+    /// Converts the columns of `x`.
     pub(crate) fn new(x: MatRef<'_, f32>) -> Self {
         let lengths = column_norms(x);
         let mut directions = Mat::zeros(x.nrows(), x.ncols());
@@ -67,18 +67,18 @@ impl Polar {
         &self.lengths
     }
 
-    /// `k(x, x) = |x|^2 / 2` of each sample.
+    /// Computes `k(x, x) = |x|^2 / 2` of each sample.
     pub(crate) fn energies(&self) -> impl Iterator<Item = f64> {
         self.lengths.iter().map(|length| 0.5 * length * length)
     }
 
-    /// Bytes held in memory.
+    /// Returns the bytes held in memory.
     pub(crate) fn bytes(&self) -> usize {
         size_of::<f64>() * (self.directions.nrows() + 1) * self.len()
     }
 
-    /// The kernel between the samples in `rows` and those in `columns` for samples of length 1, into `out`. The cosines are
-    /// one product; the rest is done entry by entry.
+    /// Computes the kernel between the samples in `rows` and those in `columns` for samples of length 1, into `out`.
+    /// The cosines are one product; the rest is evaluated entry by entry.
     pub(crate) fn shapes(
         &self,
         rows: std::ops::Range<usize>,
@@ -102,7 +102,7 @@ impl Polar {
         });
     }
 
-    /// The kernel between all of these and the samples in `columns` of others.
+    /// Computes the kernel between all of these samples and those in `columns` of `other`.
     pub(crate) fn kernel(
         &self,
         rows: std::ops::Range<usize>,
@@ -117,10 +117,11 @@ impl Polar {
     }
 }
 
-/// Beyond this cosine the angle is computed from the difference of the directions: products of numbers near 1 have lost it.
+/// Above this cosine the angle is computed from the difference of the directions: a product of numbers near 1 has lost
+/// it.
 const CLOSE: f64 = 1.0 - 1e-6;
 
-/// The angle between two directions, exact to rounding however close to 0 or pi.
+/// Returns the angle between two directions, exact to rounding even close to 0 or pi.
 fn angle(a: ColRef<'_, f64>, b: ColRef<'_, f64>) -> f64 {
     let (mut apart, mut together) = (0.0, 0.0);
     for (u, v) in a.iter().zip(b.iter()) {
@@ -130,7 +131,7 @@ fn angle(a: ColRef<'_, f64>, b: ColRef<'_, f64>) -> f64 {
     2.0 * f64::atan2(f64::sqrt(apart), f64::sqrt(together))
 }
 
-/// `(sin t + (pi - t) cos t) / (2 pi)` of cos t. Well-conditioned: its slope is `(pi - t) / (2 pi)`.
+/// Computes `(sin t + (pi - t) cos t) / (2 pi)` of cos t. Well-conditioned: its slope is `(pi - t) / (2 pi)`.
 fn shape(cosine: f64) -> f64 {
     let sine = ((1.0 - cosine) * (1.0 + cosine)).sqrt();
     if cosine < 0.0 {
@@ -140,7 +141,7 @@ fn shape(cosine: f64) -> f64 {
     (sine + (PI - cosine.acos()) * cosine) / (2.0 * PI)
 }
 
-/// The same of t.
+/// Computes the same as a function of t.
 fn shape_of_angle(t: f64) -> f64 {
     if t > 0.5 * PI {
         return shape_near_pi(PI - t);
@@ -151,7 +152,7 @@ fn shape_of_angle(t: f64) -> f64 {
 /// Below this, the terms of the kernel near pi cancel.
 const SERIES: f64 = 0.3;
 
-/// The same of pi - t: `(sin d - d cos d) / (2 pi)`, by its series where the terms would cancel.
+/// Computes the same as a function of pi - t: `(sin d - d cos d) / (2 pi)`, by its series where the terms would cancel.
 fn shape_near_pi(d: f64) -> f64 {
     if d > SERIES {
         return (d.sin() - d * d.cos()) / (2.0 * PI);
@@ -225,7 +226,7 @@ mod tests {
             let series = exact.powi(3) / 3.0 / (2.0 * PI);
             assert!((opposite - series).abs() < 1e-3 * series + 1e-40, "{t}: {opposite:e} {series:e}");
         }
-        // The branches meet.
+        // The branches agree where they meet.
         for (low, high) in [(SERIES.next_down(), SERIES.next_up()), (0.5 * PI - 1e-13, 0.5 * PI + 1e-13)] {
             assert!((shape_near_pi(low) / shape_near_pi(high) - 1.0).abs() < 1e-12);
         }

@@ -29,7 +29,7 @@ pub struct Fourier {
 }
 
 impl Fourier {
-    /// From a projection of E / 2 rows, rounded up; an odd E leaves out the last sine.
+    /// Creates the map from a projection of E / 2 rows, rounded up; an odd E omits the last sine.
     pub fn new(projection: Projection, width: usize, gamma: f64) -> Self {
         assert_eq!(projection.width(), width.div_ceil(2));
         Fourier { projection, width, gamma }

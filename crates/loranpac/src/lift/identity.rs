@@ -12,12 +12,12 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// `h = x`.
+    /// Creates the map `h = x`.
     pub fn new(dim: usize) -> Self {
         Identity { dim, relu: false }
     }
 
-    /// `h = max(x, 0)`.
+    /// Creates the map `h = max(x, 0)`.
     pub fn relu(dim: usize) -> Self {
         Identity { dim, relu: true }
     }

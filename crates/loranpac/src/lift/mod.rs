@@ -28,49 +28,49 @@ use crate::features::Features;
 
 /// A fixed map of features, the same for every task.
 pub trait FeatureMap: Send + Sync {
-    /// Name in [`LIFTS`].
+    /// Returns the name in [`LIFTS`].
     fn name(&self) -> &'static str;
-    /// Features that go in, d.
+    /// Returns the number of input features, d.
     fn dim(&self) -> usize;
-    /// Features that come out, E.
+    /// Returns the number of lifted features, E.
     fn width(&self) -> usize;
     /// Writes the lifted columns of `x` (`d x n`) into `h` (`E x n`), in parallel. Needs no memory of size E.
     fn lift(&self, x: MatRef<'_, f32>, h: MatMut<'_, f32>);
-    /// Bytes that the map itself holds.
+    /// Returns the bytes that the map itself holds.
     fn bytes(&self) -> usize;
-    /// Numbers that differ between maps of the same name and size that are not the same map: by default, a lifted sample.
+    /// Returns numbers that distinguish maps of the same name and size: by default, a lifted sample.
     fn fingerprint(&self) -> Vec<f32> {
         let probe: Vec<f32> = (0..self.dim()).map(|i| 1.0 - 2.0 * (i % 2) as f32 + i as f32 / 64.0).collect();
         Features::new(&probe, self.dim()).map_or(Vec::new(), |x| lifted(self, x))
     }
 }
 
-/// Lifted samples, one after the other.
+/// Returns lifted samples, one after the other.
 pub fn lifted<M: FeatureMap + ?Sized>(map: &M, x: Features<'_>) -> Vec<f32> {
     let mut h = vec![0.0; map.width() * x.len()];
     map.lift(x.as_matrix(), MatMut::from_column_major_slice_mut(&mut h, map.width(), x.len()));
     h
 }
 
-/// What is needed to make any of the maps.
+/// The parameters of any of the maps.
 #[derive(Debug, Clone)]
 pub struct LiftSpec {
-    /// Features that go in, d.
+    /// Number of input features, d.
     pub dim: usize,
-    /// Features that come out, E, where the map has a choice.
+    /// Number of lifted features, E, for maps with a choice of width.
     pub width: usize,
     /// Seed of the projection.
     pub seed: u64,
-    /// Keep P in memory (fast), or make its rows again for every batch (small).
+    /// Keep P in memory (fast), or regenerate its rows for every batch (small).
     pub keep: bool,
-    /// A projection from elsewhere, in C order, instead of the seeded one; see [`Rows`].
+    /// An external projection, in C order, instead of the seeded one; see [`Rows`].
     pub projection: Option<Vec<f32>>,
     /// Fourier features approximate the kernel `exp(-gamma |x - z|^2)` of unit vectors.
     pub gamma: f64,
 }
 
 impl LiftSpec {
-    /// The defaults: seed 0, kept, [`DEFAULT_GAMMA`].
+    /// Creates a spec with the defaults: seed 0, P in memory, [`DEFAULT_GAMMA`].
     pub fn new(dim: usize, width: usize) -> Self {
         LiftSpec { dim, width, seed: 0, keep: true, projection: None, gamma: DEFAULT_GAMMA }
     }
@@ -81,15 +81,15 @@ pub const DEFAULT_GAMMA: f64 = 0.1;
 
 /// One entry of the list of maps.
 pub struct LiftEntry {
-    /// What users call it.
+    /// Its name for users.
     pub name: &'static str,
     /// One line for `--help`.
     pub summary: &'static str,
     /// How its projection relates to its width.
     pub projection: Rows,
-    /// Its limit as E grows, where it is known.
+    /// Its limit as E grows, if it is known.
     pub limit: Option<fn(usize) -> ArcCosine>,
-    /// Makes it.
+    /// The constructor.
     pub build: fn(LiftSpec) -> Result<Arc<dyn FeatureMap>, Error>,
 }
 
@@ -100,40 +100,40 @@ pub enum Rows {
     None,
     /// One for every lifted feature.
     Width,
-    /// One for every lifted feature besides the d that are the features themselves.
-    Beside,
+    /// One for every lifted feature except the d features themselves, which are part of the width.
+    WidthMinusDim,
     /// One for every two lifted features.
     Half,
 }
 
 impl Rows {
-    /// Rows of P for d features and a width E.
+    /// Returns the number of rows of P for d features and a width E.
     pub fn count(self, dim: usize, width: usize) -> usize {
         match self {
             Rows::None => 0,
             Rows::Width => width,
-            Rows::Beside => width.saturating_sub(dim),
+            Rows::WidthMinusDim => width.saturating_sub(dim),
             Rows::Half => width.div_ceil(2),
         }
     }
 
-    /// The width E that a projection of so many rows gives.
+    /// Returns the width E for a projection of `rows` rows.
     pub fn width(self, dim: usize, rows: usize) -> usize {
         match self {
             Rows::None => dim,
             Rows::Width => rows,
-            Rows::Beside => rows + dim,
+            Rows::WidthMinusDim => rows + dim,
             Rows::Half => 2 * rows,
         }
     }
 
-    /// Whether there is a projection, with a width to choose and a seed.
+    /// Returns whether there is a projection, with a width and a seed to choose.
     pub fn is_drawn(self) -> bool {
         self != Rows::None
     }
 }
 
-/// Every feature map there is; the first is the default.
+/// All feature maps; the first is the default.
 pub const LIFTS: &[LiftEntry] = &[
     LiftEntry {
         name: ArcCosine::LIMIT_OF,
@@ -159,7 +159,7 @@ pub const LIFTS: &[LiftEntry] = &[
     LiftEntry {
         name: "rvfl",
         summary: "x and relu(P x), Pao's random vector functional link",
-        projection: Rows::Beside,
+        projection: Rows::WidthMinusDim,
         limit: None,
         build: Stacked::build,
     },
@@ -186,7 +186,7 @@ pub const LIFTS: &[LiftEntry] = &[
     },
 ];
 
-/// The entry of a map.
+/// Returns the entry of a map.
 pub fn find(name: &str) -> Result<&'static LiftEntry, Error> {
     LIFTS.iter().find(|lift| lift.name == name).ok_or_else(|| {
         let known = LIFTS.iter().map(|lift| lift.name).collect::<Vec<_>>().join(", ");

@@ -12,10 +12,10 @@ use super::LiftSpec;
 use crate::error::Error;
 use crate::memory;
 
-/// Entries beyond this could overflow the lifted features.
+/// Entries above this could overflow the lifted features.
 const LARGEST: f32 = 1e12;
 
-/// P, kept in memory or made row by row when it is needed.
+/// P, kept in memory or generated row by row on demand.
 #[derive(Debug, Clone)]
 pub struct Projection {
     width: usize,
@@ -32,7 +32,7 @@ enum Source {
 }
 
 impl Projection {
-    /// P from a seed; `keep` holds all of it in memory.
+    /// Creates P from a seed; with `keep`, all of it is held in memory.
     pub fn from_seed(width: usize, dim: usize, seed: u64, keep: bool) -> Self {
         let mut projection = Projection { width, dim, source: Source::Seed(seed) };
         if keep {
@@ -43,7 +43,7 @@ impl Projection {
         projection
     }
 
-    /// P from elsewhere: `width x dim` numbers in C order.
+    /// Creates P from given rows: `width x dim` numbers in C order.
     pub fn from_rows(width: usize, dim: usize, rows: Vec<f32>) -> Result<Self, Error> {
         let refuse = |reason: String| Error::Projection { rows: width, columns: dim, reason };
         if rows.len() != width * dim {
@@ -56,7 +56,7 @@ impl Projection {
         Ok(Projection { width, dim, source: Source::Kept(rows) })
     }
 
-    /// The projection that a lift was asked for, with this many rows.
+    /// Creates the projection of a lift, with this many rows.
     pub(super) fn for_lift(spec: LiftSpec, rows: usize) -> Result<Self, Error> {
         if rows == 0 {
             return Err(Error::setting("width", spec.width, "E is too small for this lift (10,000 is a good start)"));
@@ -80,17 +80,17 @@ impl Projection {
         }
     }
 
-    /// Rows, E.
+    /// Returns the number of rows, E.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Columns, d.
+    /// Returns the number of columns, d.
     pub fn dim(&self) -> usize {
         self.dim
     }
 
-    /// Bytes held in memory.
+    /// Returns the bytes held in memory.
     pub fn bytes(&self) -> usize {
         match &self.source {
             Source::Kept(rows) => rows.len() * size_of::<f32>(),
@@ -98,7 +98,7 @@ impl Projection {
         }
     }
 
-    /// Rows `first ..` for as many as fit into `rows`, borrowed if they are kept, otherwise generated into it.
+    /// Returns `count` rows from `first` on, borrowed if they are kept, otherwise generated into `scratch`.
     pub fn rows<'a>(&'a self, first: usize, count: usize, scratch: &'a mut Vec<f32>) -> &'a [f32] {
         match &self.source {
             Source::Kept(rows) => &rows[first * self.dim..(first + count) * self.dim],
@@ -122,7 +122,7 @@ impl Projection {
     }
 }
 
-/// Row `index` of the projection of `seed`.
+/// Generates row `index` of the projection of `seed`.
 fn fill_row(seed: u64, index: u64, row: &mut [f32]) {
     let mut key = [0u8; 32];
     key[..8].copy_from_slice(&seed.to_le_bytes());

@@ -10,15 +10,15 @@ use rayon::prelude::*;
 use super::{FeatureMap, LiftSpec, Projection};
 use crate::error::Error;
 
-/// Rows of H that one thread makes at a time: the strip stays in its cache for the relu.
+/// Rows of H that one thread computes at a time: the strip stays in its cache for the activation.
 const STRIP: usize = 512;
-/// Rows of P that tell maps apart.
+/// Rows of P that distinguish maps.
 const FINGERPRINT: usize = 16;
 
-/// What a random feature does with its product `p' x`.
+/// The function applied to the product `p' x`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activation {
-    /// Nothing.
+    /// The identity.
     Linear,
     /// `max(z, 0)`, the paper's.
     Relu,
@@ -34,7 +34,7 @@ pub struct Random {
 }
 
 impl Random {
-    /// Random features from a projection.
+    /// Creates random features from a projection.
     pub fn new(projection: Projection, activation: Activation) -> Self {
         Random { projection, activation }
     }
@@ -75,19 +75,19 @@ impl FeatureMap for Random {
     fn bytes(&self) -> usize {
         self.projection.bytes()
     }
-    /// The first rows of P: to lift a sample, all of P would have to be made where it is not kept.
+    /// Returns the first rows of P: lifting a sample would generate all of P if it is not kept.
     fn fingerprint(&self) -> Vec<f32> {
         let mut scratch = Vec::new();
         self.projection.rows(0, self.width().min(FINGERPRINT), &mut scratch).to_vec()
     }
 }
 
-/// `h <- max(h, 0)`.
+/// Computes `h <- max(h, 0)`.
 pub(super) fn relu(h: MatMut<'_, f32>) {
     map(h, |v| v.max(0.0));
 }
 
-/// `h <- f(h)`, entry by entry.
+/// Computes `h <- f(h)`, entry by entry.
 fn map(h: MatMut<'_, f32>, f: impl Fn(f32) -> f32) {
     for column in h.col_iter_mut() {
         match column.try_as_col_major_mut() {

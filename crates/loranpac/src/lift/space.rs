@@ -1,4 +1,4 @@
-//! The space in which the classifier is linear: lifted features, or the limit of infinitely many.
+//! The space in which the classifier is linear: lifted features, or their limit at infinite width.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ pub enum FeatureSpace {
 }
 
 impl FeatureSpace {
-    /// Makes a space by the name of its lift and its width; `spec` gives the rest. Lifts that have no known limit refuse
-    /// an infinite width.
+    /// Creates a space from the name of its lift, its width and the other parameters in `spec`. Lifts without a known
+    /// limit refuse an infinite width.
     pub fn build(name: &str, width: Width, spec: LiftSpec) -> Result<FeatureSpace, Error> {
         match (width, find(name)?.limit) {
             (Width::Finite(width), _) => Ok(FeatureSpace::Explicit(build(name, LiftSpec { width, ..spec })?)),
@@ -31,7 +31,7 @@ impl FeatureSpace {
         }
     }
 
-    /// Features that go in, d.
+    /// Returns the number of input features, d.
     pub fn dim(&self) -> usize {
         match self {
             FeatureSpace::Explicit(map) => map.dim(),
@@ -39,7 +39,7 @@ impl FeatureSpace {
         }
     }
 
-    /// Features that come out, E.
+    /// Returns the number of lifted features, E.
     pub fn width(&self) -> Width {
         match self {
             FeatureSpace::Explicit(map) => Width::Finite(map.width()),
@@ -47,7 +47,7 @@ impl FeatureSpace {
         }
     }
 
-    /// Name of the lift in [`super::LIFTS`].
+    /// Returns the name of the lift in [`super::LIFTS`].
     pub fn name(&self) -> &'static str {
         match self {
             FeatureSpace::Explicit(map) => map.name(),
@@ -55,7 +55,7 @@ impl FeatureSpace {
         }
     }
 
-    /// The map, if the features can be computed.
+    /// Returns the map, if the features can be computed.
     pub fn map(&self) -> Option<&Arc<dyn FeatureMap>> {
         match self {
             FeatureSpace::Explicit(map) => Some(map),
@@ -63,12 +63,12 @@ impl FeatureSpace {
         }
     }
 
-    /// Bytes that the space itself holds.
+    /// Returns the bytes that the space itself holds.
     pub fn bytes(&self) -> usize {
         self.map().map_or(0, |map| map.bytes())
     }
 
-    /// Whether two spaces are the same.
+    /// Returns whether two spaces are the same.
     pub fn is_same(&self, other: &FeatureSpace) -> bool {
         match (self, other) {
             (FeatureSpace::Kernel(a), FeatureSpace::Kernel(b)) => a.dim() == b.dim(),

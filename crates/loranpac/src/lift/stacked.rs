@@ -1,4 +1,4 @@
-//! The random vector functional link of Pao et al. (1992): the features themselves beside random ones, `[x; relu(P x)]`.
+//! The random vector functional link of Pao et al. (1992): the features themselves and random ones, `[x; relu(P x)]`.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub struct Stacked {
 }
 
 impl Stacked {
-    /// From a projection of `E - d` rows.
+    /// Creates the map from a projection of `E - d` rows.
     pub fn new(projection: Projection) -> Self {
         Stacked { random: Random::new(projection, Activation::Relu) }
     }

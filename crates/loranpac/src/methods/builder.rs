@@ -1,4 +1,4 @@
-//! A new model in a line: settings with defaults, and one call that checks them.
+//! A builder for models: settings with defaults, which are checked when the model is built.
 
 use super::Model;
 use crate::config::{Config, Schedule};
@@ -7,7 +7,7 @@ use crate::filter::{Filter, Ridge};
 use crate::lift::{FeatureSpace, LIFTS, LiftSpec};
 use crate::width::Width;
 
-/// The width of new models where nothing else is asked for.
+/// The default width of new models.
 const DEFAULT_WIDTH: usize = 10_000;
 
 /// Settings of a new model. [`Builder::build`] checks them.
@@ -35,37 +35,37 @@ impl Builder {
         Builder { lift, width, spec: LiftSpec::new(dim, DEFAULT_WIDTH), config }
     }
 
-    /// The width E, 10,000 by default; [`Width::Infinite`] keeps samples.
+    /// Sets the width E, 10,000 by default; a model of [`Width::Infinite`] keeps samples.
     pub fn width(self, width: impl Into<Width>) -> Self {
         Builder { width: width.into(), ..self }
     }
 
-    /// The lift, by its name in [`LIFTS`]; random ReLU features by default.
+    /// Sets the lift, by its name in [`LIFTS`]; random ReLU features by default.
     pub fn lift(self, name: &str) -> Self {
         Builder { lift: name.to_owned(), ..self }
     }
 
-    /// The seed of the random projection, 0 by default.
+    /// Sets the seed of the random projection, 0 by default.
     pub fn seed(self, seed: u64) -> Self {
         Builder { spec: LiftSpec { seed, ..self.spec }, ..self }
     }
 
-    /// How the spectrum is filtered; by default a ridge that is the geometric mean of the spectrum.
+    /// Sets the filter of the spectrum; by default a ridge that is the geometric mean of the spectrum.
     pub fn filter(self, filter: Filter) -> Self {
         Builder { config: Config { filter, ..self.config }, ..self }
     }
 
-    /// The most directions (at infinite width, samples) that the model keeps, 10,000 by default.
+    /// Sets the maximum number of directions (at infinite width, samples) that the model keeps, 10,000 by default.
     pub fn max_rank(self, max_rank: usize) -> Self {
         Builder { config: Config { max_rank, ..self.config }, ..self }
     }
 
-    /// When the spectrum is cut: when the classifier is formed, or after every task as in the paper's Algorithm 4.
+    /// Sets the schedule of cuts: when the classifier is formed, or after every task as in the paper's Algorithm 4.
     pub fn schedule(self, schedule: Schedule) -> Self {
         Builder { config: Config { schedule, ..self.config }, ..self }
     }
 
-    /// Makes the model, or says which setting is not possible.
+    /// Creates the model, or returns an error that names the invalid setting.
     pub fn build(self) -> Result<Model, Error> {
         Model::new(FeatureSpace::build(&self.lift, self.width, self.spec)?, self.config)
     }

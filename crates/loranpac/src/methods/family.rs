@@ -39,7 +39,7 @@ pub(crate) const LORANPAC: Method = Method {
     }),
 };
 
-/// Ours: nothing is cut.
+/// A variant without cuts.
 pub(crate) const LORANPAC_SOFT: Method = Method {
     name: "loranpac-soft",
     summary: "a ridge read off the spectrum (its geometric mean) instead of a cut",
@@ -63,7 +63,7 @@ pub(crate) const LORANPAC_SOFT: Method = Method {
     }),
 };
 
-/// ICL, in the form of the paper's Figure 1.
+/// Minimum-norm least squares (ICL), in the form of the paper's Figure 1.
 pub(crate) const MIN_NORM: Method = Method {
     name: "min-norm",
     summary: "no truncation (zeta = 0), null directions kept: what the paper shows to be unstable",
@@ -82,20 +82,20 @@ pub(crate) const MIN_NORM: Method = Method {
     }),
 };
 
-/// What no method can promise that divides by eigenvalues of rounding size.
+/// The promises that no method can make that divides by eigenvalues of rounding size.
 pub(super) const UNSTABLE: &[(Promise, &str)] = &[
     (Promise::SampleOrder, "it divides by eigenvalues of rounding size, and rounding depends on the order"),
     (Promise::Halves, "it divides by eigenvalues of rounding size, and rounding depends on the division"),
     (Promise::Stability, "it divides by eigenvalues of rounding size: this is what the paper shows"),
 ];
 
-/// A model with the settings of the method's entry.
+/// Creates a model with the settings of the method's entry.
 fn build(options: &MethodOptions, settings: &Settings<'_>) -> Result<Box<dyn Learner>, Error> {
     let config = settings.method().config(options)?.unwrap_or_default();
     Ok(Box::new(Model::new(options.space.clone(), config)?))
 }
 
-/// The settings that the methods of the family share.
+/// Returns the settings that the methods of the family share.
 pub(super) fn configure(
     options: &MethodOptions,
     settings: &Settings<'_>,

@@ -1,7 +1,7 @@
-//! RanPAC's choice of lambda: fit on a random four fifths of a task, judge by the squared error on the rest.
+//! RanPAC's choice of lambda: fit on a random four fifths of a task, and measure the squared error on the rest.
 //!
-//! With `H_f (E x n)` to fit and `H_v` to judge, the predictions for every lambda come from one reduction of the smaller
-//! Gram matrix to a band, which a shift of lambda leaves a band:
+//! With `H_f (E x n)` to fit and `H_v` to validate, the predictions for every lambda come from one reduction of the
+//! smaller Gram matrix to a band, which a shift by lambda preserves:
 //!
 //! ```text
 //! n <= E   H_f' H_f = Z B Z'   H_v' H_f Z (B + lambda I)^-1 Z' Y_f'
@@ -25,16 +25,17 @@ use crate::method::Promise;
 pub const GRID: [f64; 17] =
     [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8];
 
-/// Lambda where a task is too small to hold anything out: large enough to be safe, says the paper.
+/// Lambda for tasks that are too small to hold anything out: large enough to be safe, according to the paper.
 const FALLBACK: f64 = 1e4;
 
-/// What a method cannot promise whose lambda comes from here.
+/// The promises that a method cannot make if its lambda is chosen here.
 pub(super) const EXEMPT: &[(Promise, &str)] = &[
     (Promise::SampleOrder, "lambda is chosen on a random fifth of the task; with a fixed ridge order does not matter"),
     (Promise::Halves, "lambda is chosen on the latest task alone; with a fixed ridge halves make a whole"),
 ];
 
-/// Bytes that a choice takes for the largest task: its lifted samples, and the reduction of the smaller square.
+/// Returns the bytes that the choice needs for the largest task: its lifted samples, and the reduction of the smaller
+/// square.
 pub(super) fn peak_bytes(width: usize, stream: &StreamSizes) -> usize {
     let (task, small) = (stream.largest_task, width.min(stream.largest_task));
     let threads = rayon::current_num_threads();
@@ -42,11 +43,11 @@ pub(super) fn peak_bytes(width: usize, stream: &StreamSizes) -> usize {
     memory::sum(&[memory::product(&[copies, 4, width, task]), memory::product(&[4 + threads, 8, small, small])])
 }
 
-/// The lambda of the grid with the smallest validation error on lifted samples `h` (E x m).
+/// Returns the lambda of the grid with the smallest validation error on lifted samples `h` (E x m).
 ///
-/// Errors are computed from a reduction in f64, which resolves any lambda. RanPAC finds them by solving the
-/// normal equations in single precision, where values below its rounding lose; they are left out here, too, or small
-/// tasks would end at 1e-8. The split is drawn from `seed` and `task`. `before` is the answer for a single sample.
+/// Errors are computed from a reduction in f64, which resolves any lambda. RanPAC solves the normal equations in single
+/// precision, where values below its rounding never win. They are excluded here, too: otherwise small tasks would
+/// choose 1e-8. The split is drawn from `seed` and `task`. `before` is the result for a single sample.
 pub(super) fn choose(h: MatRef<'_, f32>, classes: &[usize], seed: u64, task: u64, before: Option<f64>) -> f64 {
     let m = classes.len();
     if m < 2 {
@@ -61,8 +62,8 @@ pub(super) fn choose(h: MatRef<'_, f32>, classes: &[usize], seed: u64, task: u64
     best.map_or(FALLBACK, |i| GRID[i])
 }
 
-/// Mean squared error over the samples `validate` and the classes of the task, for each lambda, of the ridge
-/// regression on the samples `fit`. Cost: one reduction in the smaller of E and the number of samples.
+/// Returns the mean squared error over the samples `validate` and the classes of the task, for each lambda, of the
+/// ridge regression on the samples `fit`. Cost: one reduction in the smaller of E and the number of samples.
 pub fn validation_errors(
     h: MatRef<'_, f32>,
     classes: &[usize],
@@ -73,7 +74,7 @@ pub fn validation_errors(
     curve(h, classes, fit, validate, lambdas).0
 }
 
-/// The same, with the largest eigenvalue.
+/// Computes the same, with the largest eigenvalue.
 fn curve(h: MatRef<'_, f32>, classes: &[usize], fit: &[usize], validate: &[usize], lambdas: &[f64]) -> (Vec<f64>, f64) {
     let (present, place) = compact(classes);
     let targets = |samples: &[usize]| {

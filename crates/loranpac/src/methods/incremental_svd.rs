@@ -1,6 +1,6 @@
-//! The incremental SVD of the paper, written down literally in f32 without its safeguards: no truncation, and no
+//! The incremental SVD of the paper, implemented literally in f32 without its safeguards: no truncation, and no
 //! re-orthogonalisation of U (Remark re-orthogonalize), or U, Sigma and V updated together. The paper found both worse
-//! than [`LoRanPac`](super::LoRanPac) and Min-Norm; they are here to be seen.
+//! than [`LoRanPac`](super::LoRanPac) and Min-Norm; they exist for comparison.
 //!
 //! ```text
 //! [Q, R] = qr(H - U U' H),   [Sigma U'H; 0 R] = U' S V',   U <- [U Q] U',   V <- diag(V, I) V'
@@ -30,7 +30,7 @@ use crate::method::{Input, Method};
 /// The learner.
 pub struct IncrementalSvd {
     lifted: Lifted,
-    /// Whether V is kept, too, and W formed with it.
+    /// Whether V is kept as well, and W is formed with it.
     joint: bool,
     max_rank: usize,
     table: LabelTable,
@@ -43,7 +43,7 @@ pub struct IncrementalSvd {
     classifier: Option<Classifier>,
 }
 
-/// `H = U Sigma V'`, as far as it is kept.
+/// `H = U Sigma V'`, truncated to the kept factors.
 struct Factors {
     /// U, E x k.
     u: Mat<f32>,
@@ -53,7 +53,7 @@ struct Factors {
 }
 
 impl IncrementalSvd {
-    /// A model that keeps U and Sigma, or (`joint`) V as well.
+    /// Creates a model that keeps U and Sigma, and with `joint` V as well.
     pub fn new(lift: Arc<dyn FeatureMap>, joint: bool, max_rank: usize) -> Self {
         IncrementalSvd {
             lifted: Lifted::new(lift),
@@ -70,7 +70,7 @@ impl IncrementalSvd {
 }
 
 impl Factors {
-    /// The factors with more samples, at most `most` of them; with V if `joint`.
+    /// Returns the factors updated with more samples, at most `most` of them; with V if `joint`.
     fn updated(&self, h: MatRef<'_, f32>, joint: bool, most: usize) -> Result<Factors, Error> {
         let (width, m, k) = (h.nrows(), h.ncols(), self.sigma.len());
         let c = product(self.u.transpose(), h);
@@ -137,7 +137,7 @@ impl Learner for IncrementalSvd {
             return Ok(classifier.clone());
         }
         let Factors { u, sigma, v } = &self.factors;
-        // No smaller than noise, so that nothing overflows; noise is bad enough.
+        // A lower bound keeps noise from overflowing.
         let inverse = |i: usize| sigma[i].max(1e-10 * sigma[0]).max(1e-15).recip();
         // k x c: Sigma^-2 U' J', or Sigma^-1 (Y V)'.
         let mut inner = if self.joint {
@@ -189,7 +189,7 @@ impl Learner for IncrementalSvd {
     }
 }
 
-/// The entry of Min-Norm without re-orthogonalisation.
+/// The registry entry of Min-Norm without re-orthogonalisation.
 pub(crate) const WITHOUT_REORTHOGONALISATION: Method = Method {
     name: "min-norm-drifting",
     summary: "min-norm by a literal incremental SVD whose U is never re-orthogonalised",
@@ -205,7 +205,7 @@ pub(crate) const WITHOUT_REORTHOGONALISATION: Method = Method {
     build: |options, _| Ok(Box::new(IncrementalSvd::new(options.map()?, false, options.max_rank.max(1)))),
 };
 
-/// The entry of Min-Norm with V.
+/// The registry entry of Min-Norm with V.
 pub(crate) const JOINT: Method = Method {
     name: "min-norm-joint",
     summary: "min-norm by a literal incremental SVD of U, Sigma and V together (V has a row for every sample)",

@@ -6,9 +6,9 @@
 //! score of class k:  mu_k' A^-1 h - mu_k' A^-1 mu_k / 2        all classes equally likely
 //! ```
 //!
-//! The scatter `M Sigma` is updated by chunks exactly (Chan et al.), so that neither order nor division matters. On plain
-//! features this is SLDA, on random Fourier features RanDumb (Prabhu et al., 2024). Cost: `E^2 m` flops per task and
-//! `E^3 / 3` for the classifier.
+//! The scatter `M Sigma` is updated exactly by chunks (Chan et al.), so that neither order nor division matters. On
+//! plain features this is SLDA, on random Fourier features RanDumb (Prabhu et al., 2024). Cost: `E^2 m` flops per task
+//! and `E^3 / 3` for the classifier.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::linalg::cast;
 use crate::memory::{product, sum};
 use crate::method::{Input, Method, MethodOptions, Settings};
 
-/// How far the covariance is drawn towards a multiple of the identity.
+/// The shrinkage of the covariance towards a multiple of the identity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Shrinkage {
     /// This share, in [0, 1).
@@ -55,7 +55,7 @@ struct Moments {
 }
 
 impl Lda {
-    /// A model on lifted features.
+    /// Creates a model on lifted features.
     pub fn new(lift: Arc<dyn FeatureMap>, shrinkage: Shrinkage) -> Result<Self, Error> {
         if let Shrinkage::Fixed(s) = shrinkage
             && !(0.0..1.0).contains(&s)
@@ -75,7 +75,7 @@ impl Lda {
         self.moments.counts.iter().sum()
     }
 
-    /// The share of the identity in the covariance.
+    /// Returns the share of the identity in the covariance.
     pub fn shrinkage(&self) -> f64 {
         match self.shrinkage {
             Shrinkage::Fixed(s) => s,
@@ -84,13 +84,13 @@ impl Lda {
                 let mean = self.moments.scatter.trace() / p;
                 let (alpha, mu2) = (self.moments.scatter.squared_norm() / (p * p), mean * mean);
                 let denominator = (n + 1.0) * (alpha - mu2 / p);
-                // Below 1: A must keep some of Sigma to be of its scale.
+                // Below 1, so that A keeps the scale of Sigma.
                 if denominator > 0.0 { ((alpha + mu2) / denominator).min(0.999) } else { 0.999 }
             }
         }
     }
 
-    /// `A^-1 mu_k` in the rows (c x E), and the constants.
+    /// Returns `A^-1 mu_k` in the rows (c x E), and the constants.
     pub fn weights(&mut self) -> Result<(Mat<f64>, Vec<f64>), Error> {
         let samples = self.samples() as f64;
         if samples == 0.0 {
@@ -111,8 +111,8 @@ impl Lda {
 }
 
 impl Moments {
-    /// The exact update of means and scatter with a batch: its own scatter about its class means, and for each class a
-    /// term for the distance between the old mean and the batch's.
+    /// Updates means and scatter with a batch, exactly: adds the batch's scatter about its class means, and for each
+    /// class a term for the distance between the old mean and the batch's.
     fn absorb(&mut self, h: MatRef<'_, f32>, classes: &[usize]) {
         let width = h.nrows();
         let (present, place) = compact(classes);
@@ -199,7 +199,7 @@ impl Learner for Lda {
 
     fn peak_bytes(&self, stream: &StreamSizes) -> usize {
         let (width, chunk) = (self.lifted.width(), CHUNK.min(stream.largest_task));
-        // Without shrinkage the covariance may be singular, and LU takes three more squares.
+        // Without shrinkage the covariance may be singular, and LU needs three more squares.
         let squares = if self.shrinkage == Shrinkage::Fixed(0.0) { 4 } else { 1 };
         sum(&[
             product(&[squares, 8, width, width]),
@@ -220,7 +220,7 @@ fn build(options: &MethodOptions, settings: &Settings<'_>) -> Result<Box<dyn Lea
     Ok(Box::new(Lda::new(options.map()?, shrinkage)?))
 }
 
-/// The entry of streaming LDA.
+/// The registry entry of streaming LDA.
 pub(crate) const SLDA: Method = Method {
     name: "slda",
     summary: "streaming linear discriminant analysis with shrinkage, on plain features",
@@ -236,7 +236,7 @@ pub(crate) const SLDA: Method = Method {
     build,
 };
 
-/// The entry of RanDumb.
+/// The registry entry of RanDumb.
 pub(crate) const RANDUMB: Method = Method {
     name: "randumb",
     summary: "random Fourier features and streaming linear discriminant analysis",

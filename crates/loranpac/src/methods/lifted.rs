@@ -1,4 +1,4 @@
-//! What all learners on lifted features share: lifting a batch into memory that is kept.
+//! Shared by all learners on lifted features: lifting a batch into reused memory.
 
 use std::sync::Arc;
 
@@ -23,22 +23,22 @@ impl Lifted {
         Lifted { lift, work: Vec::new() }
     }
 
-    /// The feature space.
+    /// Returns the feature space.
     pub fn space(&self) -> FeatureSpace {
         FeatureSpace::Explicit(self.lift.clone())
     }
 
-    /// A linear classifier on the lifted features.
+    /// Returns a linear classifier on the lifted features.
     pub fn linear(&self, labels: &LabelTable, weights: Mat<f32>, bias: Vec<f32>) -> Classifier {
         Classifier::new(self.space(), labels, Scorer::Linear { weights, bias })
     }
 
-    /// E.
+    /// Returns E.
     pub fn width(&self) -> usize {
         self.lift.width()
     }
 
-    /// Lifts samples into the work space and views them as H.
+    /// Lifts samples into the work space and returns them as H.
     pub fn lift(&mut self, x: Features<'_>) -> MatMut<'_, f32> {
         let (width, n) = (self.lift.width(), x.len());
         self.work.resize(self.work.len().max(width * n), 0.0);
@@ -47,25 +47,25 @@ impl Lifted {
         h
     }
 
-    /// Wipes what is left of samples, and keeps room for `samples` of them.
+    /// Overwrites samples in the work space, and keeps capacity for `samples` of them.
     pub fn wipe(&mut self, samples: usize) {
         self.work.fill(0.0);
         self.work.truncate(self.lift.width() * samples);
         self.work.shrink_to_fit();
     }
 
-    /// Bytes of the work space.
+    /// Returns the bytes of the work space.
     pub fn bytes(&self) -> usize {
         self.work.capacity() * size_of::<f32>()
     }
 }
 
-/// The class indices of a task's labels; new ones are added to the table.
+/// Returns the class indices of a task's labels; new ones are added to the table.
 pub(super) fn indices(table: &mut LabelTable, labels: &[Label]) -> Vec<usize> {
     labels.iter().map(|label| table.get_or_insert(label)).collect()
 }
 
-/// The classes that occur, in order, and the place of each sample's class among them.
+/// Returns the classes that occur, in order, and the place of each sample's class among them.
 pub(super) fn compact(classes: &[usize]) -> (Vec<usize>, Vec<usize>) {
     let mut present = classes.to_vec();
     present.sort_unstable();
@@ -81,7 +81,7 @@ pub(super) fn add_by_class<T: Scalar>(sums: &mut Mat<T>, h: MatRef<'_, T>, class
     }
 }
 
-/// Room for more classes: zero columns at the end.
+/// Extends a matrix by zero columns for new classes.
 pub(super) fn grow_columns<T: Scalar>(matrix: &mut Mat<T>, rows: usize, columns: usize) {
     if matrix.nrows() == rows && matrix.ncols() >= columns {
         return;

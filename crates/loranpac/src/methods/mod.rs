@@ -33,11 +33,11 @@ pub use softmax::Softmax;
 
 use crate::delta::Delta;
 
-/// What an edit of a model did.
+/// The result of an edit.
 #[derive(Debug, Clone)]
 pub struct Edited {
-    /// Samples of which it could not be checked that they were learned under their labels; the certificate counts them.
+    /// Samples that could not be verified to have been learned under their labels; the certificate counts them.
     pub unchecked: usize,
-    /// What changed.
+    /// The changes.
     pub delta: Delta,
 }

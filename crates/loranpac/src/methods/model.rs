@@ -1,4 +1,4 @@
-//! LoRanPAC: a model that learns, merges, forgets, and can be written down, at finite or infinite width.
+//! LoRanPAC: a model that can learn, merge, forget and be stored, at finite or infinite width.
 
 use super::{Builder, Edited, ExplicitModel, KernelModel};
 use crate::classifier::Classifier;
@@ -29,7 +29,7 @@ macro_rules! either {
 }
 
 impl Model {
-    /// A model that has learned nothing yet, in the form that the feature space asks for.
+    /// Creates a model that has learned nothing yet, in the form of the feature space.
     pub fn new(space: FeatureSpace, config: Config) -> Result<Model, Error> {
         match space {
             FeatureSpace::Explicit(map) => Ok(Model::Explicit(ExplicitModel::new(map, config)?)),
@@ -37,27 +37,27 @@ impl Model {
         }
     }
 
-    /// Settings of a new model for samples of `dim` features.
+    /// Creates a builder of a model for samples of `dim` features.
     pub fn builder(dim: usize) -> Builder {
         Builder::new(dim)
     }
 
-    /// The settings.
+    /// Returns the settings.
     pub fn config(&self) -> &Config {
         either!(self, model => model.config())
     }
 
-    /// The feature space.
+    /// Returns the feature space.
     pub fn space(&self) -> FeatureSpace {
         either!(self, model => model.space())
     }
 
-    /// Samples of each class.
+    /// Returns the number of samples of each class.
     pub fn counts(&self) -> &[usize] {
         either!(self, model => model.counts())
     }
 
-    /// Whether the classifier has been formed since the model last changed.
+    /// Returns whether the classifier has been formed since the model last changed.
     pub fn is_prepared(&self) -> bool {
         either!(self, model => model.is_prepared())
     }
@@ -72,27 +72,27 @@ impl Model {
         self.learn_with(x.into_features(self.space().dim())?, &labels, &mut drop)
     }
 
-    /// The classifier of everything learned so far. It does not change when more is learned.
+    /// Returns the classifier of everything learned so far. Further learning does not change it.
     pub fn classifier(&mut self) -> Result<Classifier, Error> {
         either!(self, model => model.classifier())
     }
 
-    /// The classes by index, in the order in which they first appeared.
+    /// Returns the classes by index, in the order of their first appearance.
     pub fn classes(&self) -> &LabelTable {
         either!(self, model => model.classes())
     }
 
-    /// What is known about the model now. Certificate and error refer to the classifier if it is up to date.
+    /// Returns a summary of the model. Certificate and error refer to the classifier if it is up to date.
     pub fn summary(&self) -> Summary {
         either!(self, model => model.summary())
     }
 
-    /// Eigenvalues of the feature Gram matrix, in descending order.
+    /// Returns the eigenvalues of the feature Gram matrix, in descending order.
     pub fn spectrum(&mut self) -> Result<Vec<f64>, Error> {
         Ok(either!(self, model => model.spectrum())?.unwrap_or_default())
     }
 
-    /// Learns a task, and reports what changed as it goes.
+    /// Learns a task, and reports the changes.
     pub fn learn_with(
         &mut self,
         x: Features<'_>,
@@ -102,8 +102,8 @@ impl Model {
         either!(self, model => model.learn_with(x, labels, changed))
     }
 
-    /// Takes in everything that other models in the same feature space have learned, as if it had been learned here. The
-    /// basis is cut once, at the end, if it has outgrown its cap. Models of other spaces are refused; nothing changes then.
+    /// Merges other models in the same feature space, as if everything had been learned here. The basis is cut once, at
+    /// the end, if it exceeds its cap. Models in other spaces are refused, and then nothing changes.
     pub fn merge<'a>(&mut self, others: impl IntoIterator<Item = &'a mut Model>) -> Result<Delta, Error> {
         let others: Vec<&mut Model> = others.into_iter().collect();
         others.iter().try_for_each(|other| self.space().require_same(&other.space()))?;
@@ -136,12 +136,12 @@ impl Model {
         either!(self, model => model.relabel(x, from, to))
     }
 
-    /// Takes samples back that were learned under these labels, as if they had never been seen, to rounding.
+    /// Removes samples that were learned under these labels, as if they had never been learned, to rounding.
     pub fn unlearn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<Edited, Error> {
         either!(self, model => model.unlearn(x, labels))
     }
 
-    /// The caller has a record that so many of the samples that could not be checked were learned under their labels. At
+    /// Confirms that this many of the unchecked samples were learned under their labels, by a record of the caller. At
     /// infinite width every sample is checked.
     pub fn vouch(&mut self, samples: usize) {
         if let Model::Explicit(model) = self {

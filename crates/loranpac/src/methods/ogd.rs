@@ -8,10 +8,10 @@
 //! W <- W + eta (Y - W H) Hp',    Hp = H - Q Q' H = Qn Rn,    eta = 1 / largest eigenvalue of Hp Hp'
 //! ```
 //!
-//! n such steps have a closed form: W gains `(Y - W H) Rn' g(Rn Rn') Qn'` with `g(mu) = (1 - (1 - eta mu)^n) / mu`, and
-//! that is how they are taken: a function of a p x p matrix instead of n passes over E. PCA-OGD (Doan et al., 2021) keeps
-//! only the leading principal directions of each task. OR-Fit (Min et al., 2022) goes through the samples once, each with
-//! the step that fits it exactly, and truncates its basis to r_max by incremental PCA. Cost: `8 E r m` flops per task.
+//! n such steps have a closed form: W gains `(Y - W H) Rn' g(Rn Rn') Qn'` with `g(mu) = (1 - (1 - eta mu)^n) / mu`, a
+//! function of a p x p matrix instead of n passes over E. PCA-OGD (Doan et al., 2021) keeps only the leading principal
+//! directions of each task. OR-Fit (Min et al., 2022) makes one pass over the samples, each with the step that fits it
+//! exactly, and truncates its basis to r_max by incremental PCA. Cost: `8 E r m` flops per task.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ use crate::method::{Input, Method, Promise};
 use crate::statistics::DEFAULT_DROP;
 use crate::truncation::Truncation;
 
-/// Which of the family.
+/// The variants of the family.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Variant {
     /// All directions are protected; this many gradient steps per task.
@@ -53,18 +53,18 @@ pub struct Ogd {
     state: State,
 }
 
-/// What a task changes.
+/// The state that a task changes.
 struct State {
     variant: Variant,
     basis: Basis<f32>,
-    /// `Q' H H' Q` as far as it is known, for OR-Fit's incremental PCA.
+    /// An approximation of `Q' H H' Q`, for OR-Fit's incremental PCA.
     gram: Gram,
     /// W', E x c.
     weights: Mat<f32>,
 }
 
 impl Ogd {
-    /// A model that knows nothing yet.
+    /// Creates a model that has learned nothing yet.
     pub fn new(lift: Arc<dyn FeatureMap>, variant: Variant) -> Result<Self, Error> {
         if let Variant::Pca(_, truncation) = variant {
             truncation.validate()?;
@@ -74,7 +74,7 @@ impl Ogd {
         Ok(Ogd { lifted: Lifted::new(lift), table: LabelTable::default(), samples: 0, state })
     }
 
-    /// W' (E x c).
+    /// Returns W' (E x c).
     pub fn weights(&self) -> MatRef<'_, f32> {
         self.state.weights.as_ref()
     }
@@ -113,7 +113,7 @@ impl State {
         Ok(())
     }
 
-    /// `Y - W H`, c x m; a class that is new has no weights yet.
+    /// Computes the residual `Y - W H`, c x m; a new class has no weights yet.
     fn miss(&self, h: MatRef<'_, f32>, classes: &[usize], all_classes: usize) -> Mat<f64> {
         let known = self.weights.ncols();
         let outputs = if known > 0 { product(h.transpose(), self.weights.as_ref()) } else { Mat::new() };
@@ -124,7 +124,7 @@ impl State {
     }
 }
 
-/// n gradient steps at once: `R Rn' g(Rn Rn')`, c x p.
+/// Computes n gradient steps at once: `R Rn' g(Rn Rn')`, c x p.
 fn gradient_steps(rn: &Mat<f64>, miss: &Mat<f64>, steps: usize) -> Result<Mat<f64>, Error> {
     let p = rn.nrows();
     let mut gram = Gram::zeros(p);
@@ -135,16 +135,16 @@ fn gradient_steps(rn: &Mat<f64>, miss: &Mat<f64>, steps: usize) -> Result<Mat<f6
         // (1 - (1 - x)^n) / mu with x = mu / largest, without cancellation; at x = 0 it is n / largest.
         let g = |mu: f64| {
             let x = (mu / largest).clamp(0.0, 1.0);
-            let gone = -(steps as f64 * (-x).ln_1p()).exp_m1();
-            if x > 0.0 { gone / (x * largest) } else { steps as f64 / largest }
+            let decayed = -(steps as f64 * (-x).ln_1p()).exp_m1();
+            if x > 0.0 { decayed / (x * largest) } else { steps as f64 / largest }
         };
         mu.iter().map(|&mu| g(mu)).collect()
     })?;
     Ok(b)
 }
 
-/// One pass, sample after sample: each takes the step along its part that is new, of the length that fits it exactly.
-/// In the coordinates of Qn that is Gram-Schmidt on the columns of Rn.
+/// Computes one pass, sample after sample: each step is along the new component of its sample, with the length that
+/// fits it exactly. In the coordinates of Qn this is Gram-Schmidt on the columns of Rn.
 fn exact_steps(rn: &Mat<f64>, miss: &Mat<f64>, norms: &[f64]) -> Mat<f64> {
     let p = rn.nrows();
     let mut seen = Mat::<f64>::zeros(p, p);
@@ -171,7 +171,7 @@ fn exact_steps(rn: &Mat<f64>, miss: &Mat<f64>, norms: &[f64]) -> Mat<f64> {
     b
 }
 
-/// The new directions among a task's leading principal ones: an orthonormal Z with `Qn Z` their span outside Q.
+/// Returns the new directions among a task's leading principal ones: an orthonormal Z with `Qn Z` their span outside Q.
 fn leading(split: &Split, truncation: Truncation, width: usize) -> Result<Mat<f64>, Error> {
     let m = split.new.ncols();
     let mut gram = Gram::zeros(m);
@@ -180,7 +180,7 @@ fn leading(split: &Split, truncation: Truncation, width: usize) -> Result<Mat<f6
     let Eigen { values, vectors } = gram.eigen()?;
     let k = truncation.kept(&values, width, m, m);
     let directions = &split.new * vectors.as_ref().subcols(0, k);
-    // Directions that were protected already leave nothing here, to rounding.
+    // Directions that are already protected vanish here, to rounding.
     let svd = directions.thin_svd().map_err(|_| Error::Eigen { rank: m })?;
     let floor = DEFAULT_DROP * f32::EPSILON as f64 * values.first().copied().unwrap_or(0.0).max(0.0).sqrt();
     let rank = svd.S().column_vector().iter().take_while(|&&s| s > floor).count();
@@ -188,12 +188,13 @@ fn leading(split: &Split, truncation: Truncation, width: usize) -> Result<Mat<f6
 }
 
 impl Learner for Ogd {
-    /// [`Error::Eigen`] from OR-Fit leaves the task learned and the basis untruncated; from the others, nothing changed.
+    /// Learns a task. [`Error::Eigen`] from OR-Fit leaves the task learned and the basis untruncated; from the others,
+    /// nothing changes.
     fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
         check_task(x, labels, self.lifted.lift.dim())?;
         let mut table = self.table.clone();
         let classes = indices(&mut table, labels);
-        // A task's gradient steps need the whole task; one pass may be divided.
+        // The gradient steps need the whole task; a single pass may be divided.
         let batch = if matches!(self.state.variant, Variant::OrFit(_)) { CHUNK } else { x.len() };
         let mut outcome = Ok(());
         for (part, classes) in x.chunks(batch).zip(classes.chunks(batch)) {
@@ -259,7 +260,7 @@ const DEFAULT_STEPS: usize = 1000;
 const BY_TASKS: &[(Promise, &str)] =
     &[(Promise::Halves, "gradient steps stop short of the solution, and half a task stops elsewhere than the whole")];
 
-/// The entry of orthogonal gradient descent.
+/// The registry entry of orthogonal gradient descent.
 pub(crate) const OGD: Method = Method {
     name: "ogd",
     summary: "orthogonal gradient descent: steps that leave earlier outputs alone",
@@ -278,7 +279,7 @@ pub(crate) const OGD: Method = Method {
     },
 };
 
-/// The entry of PCA-OGD.
+/// The registry entry of PCA-OGD.
 pub(crate) const PCA_OGD: Method = Method {
     name: "pca-ogd",
     summary: "orthogonal gradient descent that protects only the leading directions of each task",
@@ -298,7 +299,7 @@ pub(crate) const PCA_OGD: Method = Method {
     },
 };
 
-/// The entry of OR-Fit.
+/// The registry entry of OR-Fit.
 pub(crate) const OR_FIT: Method = Method {
     name: "or-fit",
     summary: "one pass of orthogonal steps, each of which fits its sample exactly",

@@ -4,9 +4,9 @@
 //! W (H H' + lambda I) = Y H'        H H' is E x E, in f64, whatever the number of samples
 //! ```
 //!
-//! Lambda is chosen anew at every task, on that task's samples. Cost per task: `E^2 m` flops for `H H'`, one
-//! reduction in the smaller of E and m for lambda; `E^3 / 3` for the classifier. LayUp (Ahrens et al., 2024) is
-//! the same regression on the features of several layers, without a lift.
+//! Lambda is chosen at every task, on that task's samples. Cost per task: `E^2 m` flops for `H H'`, one reduction in
+//! the smaller of E and m for lambda; `E^3 / 3` for the classifier. LayUp (Ahrens et al., 2024) is the same regression
+//! on the features of several layers, without a lift.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub struct RanPac {
 }
 
 impl RanPac {
-    /// A model with this lambda, or with one chosen at every task by a hold-out set drawn from `seed`.
+    /// Creates a model with this lambda, or with one chosen at every task by a hold-out set drawn from `seed`.
     pub fn new(lift: Arc<dyn FeatureMap>, ridge: Option<f64>, seed: u64) -> Self {
         RanPac {
             lifted: Lifted::new(lift),
@@ -61,12 +61,12 @@ impl RanPac {
         }
     }
 
-    /// W (c x E) in f64.
+    /// Returns W (c x E) in f64.
     pub fn weights(&mut self) -> Result<Mat<f64>, Error> {
         Ok(self.solve()?.0)
     }
 
-    /// W, and whether the equations were definite.
+    /// Solves for W; returns it, and whether the equations were definite.
     fn solve(&mut self) -> Result<(Mat<f64>, bool), Error> {
         let ridge = self.ridge.filter(|_| self.samples > 0).ok_or(Error::NothingLearned)?;
         let mut w = self.sums.transpose().to_owned();
@@ -74,7 +74,7 @@ impl RanPac {
         Ok((w, definite))
     }
 
-    /// Learns a task whose input was accepted.
+    /// Learns a task whose input was validated.
     fn absorb(&mut self, x: Features<'_>, classes: &[usize]) {
         let width = self.lifted.width();
         // The choice needs the whole task at once.
@@ -148,7 +148,7 @@ impl Learner for RanPac {
 
     fn peak_bytes(&self, stream: &StreamSizes) -> usize {
         let width = self.lifted.width();
-        // A lambda that was chosen is above rounding; a small one that was given may need LU, and three more squares.
+        // A chosen lambda is above rounding; a small fixed one may need LU, and three more squares.
         let (squares, choice) = match self.fixed {
             Some(_) => (4, 0),
             None => (1, holdout::peak_bytes(width, stream)),
@@ -168,7 +168,7 @@ fn build(options: &MethodOptions, settings: &Settings<'_>) -> Result<Box<dyn Lea
     Ok(Box::new(RanPac::new(options.map()?, settings.ridge()?, options.seed)))
 }
 
-/// The entry of RanPAC.
+/// The registry entry of RanPAC.
 pub(crate) const RANPAC: Method = Method {
     name: "ranpac",
     summary: "ridge regression by E x E normal equations, lambda by hold-out at every task",
@@ -184,7 +184,7 @@ pub(crate) const RANPAC: Method = Method {
     build,
 };
 
-/// The entry of LayUp.
+/// The registry entry of LayUp.
 pub(crate) const LAYUP: Method = Method {
     name: "layup",
     summary: "ridge regression on the features of several layers (x_train_layer* in the file), no lift",

@@ -25,22 +25,22 @@ use crate::statistics::DEFAULT_DROP;
 pub struct RidgeTruncated {
     inner: ExplicitModel,
     lifted: Lifted,
-    told: Config,
+    config: Config,
     seed: u64,
     tasks: u64,
     ridge: Option<f64>,
 }
 
 impl RidgeTruncated {
-    /// A model; the ridge in `config` is replaced at every task.
+    /// Creates a model; the ridge in `config` is replaced at every task.
     pub fn new(lift: Arc<dyn FeatureMap>, config: Config, seed: u64) -> Result<Self, Error> {
         let inner = ExplicitModel::new(lift.clone(), config)?;
-        Ok(RidgeTruncated { inner, lifted: Lifted::new(lift), told: config, seed, tasks: 0, ridge: None })
+        Ok(RidgeTruncated { inner, lifted: Lifted::new(lift), config, seed, tasks: 0, ridge: None })
     }
 }
 
 impl Learner for RidgeTruncated {
-    /// The task is lifted twice: once, whole, for lambda, and once in chunks by the engine.
+    /// Learns a task. It is lifted twice: once as a whole for lambda, and once in chunks by the engine.
     fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
         check_task(x, labels, self.lifted.lift.dim())?;
         let classes = indices(&mut LabelTable::default(), labels);
@@ -70,7 +70,7 @@ impl Learner for RidgeTruncated {
     }
 
     fn settings(&self) -> serde_json::Value {
-        serde_json::json!({ "engine": self.told, "ridge": "by hold-out", "seed": self.seed })
+        serde_json::json!({ "engine": self.config, "ridge": "by hold-out", "seed": self.seed })
     }
 
     fn state_bytes(&self) -> usize {
@@ -82,7 +82,7 @@ impl Learner for RidgeTruncated {
     }
 }
 
-/// The entry in the registry. With a fixed ridge it is the engine itself.
+/// The registry entry. With a fixed ridge it is the engine itself.
 pub(crate) const RIDGE_TRUNCATED: Method = Method {
     name: "ridge-truncated",
     summary: "RanPAC with truncation: a cut and a ridge, lambda by hold-out at every task",

@@ -4,10 +4,10 @@
 //! G = P H (I + H' P H)^-1,   W <- W + (Y - W H) G',   P <- P - G (P H)'        P = (H H' + lambda I)^-1, E x E
 //! ```
 //!
-//! Cost: `4 E^2 m` flops per task, and the classifier is always there. In exact arithmetic this is ridge regression. In
-//! floating point the errors of P accumulate and nothing corrects them; the paper finds it unable to keep its accuracy.
-//! The drift is measured and reported: for a fixed random z, `(H H' + lambda I) z` is summed exactly alongside, and
-//! `|P (H H' + lambda I) z - z| / |z|` is 0 for a true inverse.
+//! Cost: `4 E^2 m` flops per task, and the classifier is always up to date. In exact arithmetic this is ridge
+//! regression. In floating point the errors of P accumulate without correction; the paper finds that it cannot keep its
+//! accuracy. The drift is measured and reported: for a fixed random z, `(H H' + lambda I) z` is summed exactly
+//! alongside, and `|P (H H' + lambda I) z - z| / |z|` is 0 for a true inverse.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub struct Rls<T> {
     drift: f64,
 }
 
-/// What the recursion updates; empty until something is learned.
+/// The state of the recursion; empty until something is learned.
 struct State<T> {
     /// P, E x E.
     inverse: Mat<T>,
@@ -55,7 +55,8 @@ struct State<T> {
 }
 
 impl<T: Scalar> Rls<T> {
-    /// A model with this lambda, or with one chosen on the first task by hold-out (it cannot change afterwards).
+    /// Creates a model with this lambda, or with one chosen on the first task by hold-out (it cannot change
+    /// afterwards).
     pub fn new(lift: Arc<dyn FeatureMap>, ridge: Option<f64>, seed: u64) -> Result<Self, Error> {
         if ridge.is_some_and(|ridge| !(ridge > 0.0 && ridge.is_finite())) {
             return Err(Error::setting("ridge", ridge.unwrap_or(0.0), "P starts as I / ridge, so it must be above 0"));
@@ -73,14 +74,14 @@ impl<T: Scalar> Rls<T> {
         })
     }
 
-    /// W' (E x c) as it is now.
+    /// Returns the current W' (E x c).
     pub fn weights(&self) -> MatRef<'_, T> {
         self.state.weights.as_ref()
     }
 }
 
 impl<T: Scalar> State<T> {
-    /// `P = I / lambda`, and z from a seed.
+    /// Creates the initial state: `P = I / lambda`, and z from a seed.
     fn start(width: usize, ridge: f64, seed: u64) -> Self {
         let sign = |v: &usize| if v.is_multiple_of(2) { 1.0 } else { -1.0 };
         let mut inverse = Mat::zeros(width, width);
@@ -89,7 +90,7 @@ impl<T: Scalar> State<T> {
         State { inverse, weights: Mat::new(), image: probe.iter().map(|z| ridge * z).collect(), probe }
     }
 
-    /// One step of the recursion with lifted samples `h` (E x m).
+    /// Runs one step of the recursion with lifted samples `h` (E x m).
     fn update(&mut self, h: MatRef<'_, f32>, classes: &[usize]) {
         let one = T::from_f64(1.0);
         let h: Mat<T> = cast(h);
@@ -98,7 +99,7 @@ impl<T: Scalar> State<T> {
         matmul(&mut ph, Accum::Replace, &self.inverse, &h, one, par());
         let mut inner = Mat::<T>::identity(m, m);
         matmul(&mut inner, Accum::Add, h.transpose(), &ph, one, par());
-        // LU, not Cholesky: once P has drifted this matrix need not be definite, and the recursion goes on.
+        // LU, not Cholesky: once P has drifted this matrix need not be definite, and the recursion continues.
         let gain_transposed = inner.partial_piv_lu().solve_transpose(ph.transpose());
 
         let mut miss = Mat::<T>::zeros(m, self.weights.ncols());
@@ -113,7 +114,7 @@ impl<T: Scalar> State<T> {
         }
     }
 
-    /// `|P (H H' + lambda I) z - z| / |z|`.
+    /// Computes `|P (H H' + lambda I) z - z| / |z|`.
     fn drift(&self) -> f64 {
         let image = Mat::<T>::from_fn(self.image.len(), 1, |i, _| T::from_f64(self.image[i]));
         let mut back = Mat::<T>::zeros(self.image.len(), 1);
@@ -196,7 +197,7 @@ impl<T: Scalar> Learner for Rls<T> {
     }
 }
 
-/// The entry in the registry.
+/// The registry entry.
 pub(crate) const RLS: Method = Method {
     name: "rls",
     summary: "recursive least squares (Sherman-Morrison-Woodbury), which drifts: see drift in the results",

@@ -1,9 +1,9 @@
-//! Random orders that are the same everywhere.
+//! Random orders that are the same on every machine.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// A random order of `0..n`, a pure function of seed and stream (Fisher and Yates).
+/// Returns a random order of `0..n`, a pure function of seed and stream (Fisher and Yates).
 pub(super) fn permutation(n: usize, seed: u64, stream: u64) -> Vec<usize> {
     let mut key = [0u8; 32];
     key[..8].copy_from_slice(&seed.to_le_bytes());
@@ -11,7 +11,7 @@ pub(super) fn permutation(n: usize, seed: u64, stream: u64) -> Vec<usize> {
     random.set_stream(stream);
     let mut order: Vec<usize> = (0..n).collect();
     for i in (1..n).rev() {
-        // The bias of a 64-bit remainder is far below anything that could be seen.
+        // The bias of a 64-bit remainder is negligible.
         order.swap(i, (random.next_u64() % (i as u64 + 1)) as usize);
     }
     order

@@ -22,7 +22,7 @@ pub struct SimpleCil {
 }
 
 impl SimpleCil {
-    /// A model for samples of `dim` features.
+    /// Creates a model for samples of `dim` features.
     pub fn new(dim: usize) -> Self {
         SimpleCil { dim, table: LabelTable::default(), sums: Vec::new(), samples: 0 }
     }
@@ -67,7 +67,7 @@ impl Learner for SimpleCil {
     }
 }
 
-/// The entry in the registry.
+/// The registry entry.
 pub(crate) const SIMPLECIL: Method = Method {
     name: "simplecil",
     summary: "nearest class mean by cosine similarity, on plain features",

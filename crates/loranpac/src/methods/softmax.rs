@@ -1,9 +1,10 @@
 //! The joint linear classifier: cross-entropy and stochastic gradient descent on all samples. An upper reference, not a
-//! continual method: it keeps every sample, and starts again when it is asked for a classifier.
+//! continual method: it keeps every sample, and trains from scratch for each classifier.
 //!
-//! As the paper trains it: momentum 0.9, 20 epochs, batches of 48, weight decay 5e-4, the learning rate annealed along a
-//! cosine from epoch to epoch, for the best of the rates 0.001, 0.005, 0.01, 0.02, 0.03. The paper takes the rate with the
-//! best test accuracy; here a tenth of the training samples decides, and the classifier is then trained on all of them.
+//! Trained as in the paper: momentum 0.9, 20 epochs, batches of 48, weight decay 5e-4, the learning rate annealed along
+//! a cosine from epoch to epoch, for the best of the rates 0.001, 0.005, 0.01, 0.02, 0.03. The paper takes the rate
+//! with the best test accuracy; here a tenth of the training samples decides, and the classifier is then trained on all
+//! of them.
 
 use std::sync::Arc;
 
@@ -52,13 +53,13 @@ struct Trained {
 }
 
 impl Softmax {
-    /// A model with this learning rate, or the best of five on held-out samples.
+    /// Creates a model with this learning rate, or with the best of five on held-out samples.
     pub fn new(lift: Arc<dyn FeatureMap>, rate: Option<f32>, epochs: usize, batch: usize, seed: u64) -> Self {
         let table = LabelTable::default();
         Softmax { lifted: Lifted::new(lift), rate, epochs, batch, seed, table, x: vec![], y: vec![], classifier: None }
     }
 
-    /// Chooses the rate if there is a choice, then trains on all samples.
+    /// Chooses the rate if none is fixed, then trains on all samples.
     fn fit(&mut self) -> Result<Trained, Error> {
         let dim = self.lifted.lift.dim();
         let mut h = Mat::<f32>::zeros(self.lifted.width(), self.y.len());
@@ -76,7 +77,7 @@ impl Softmax {
                     if trained.weights.is_all_finite() { hits.count() as f64 } else { -1.0 }
                 };
                 let qualities: Vec<f64> = RATES.iter().map(quality).collect();
-                // The first of equals: with nothing held out, the smallest rate.
+                // The first on ties: with nothing held out, the smallest rate.
                 let best = (0..RATES.len()).fold(0, |best, i| if qualities[i] > qualities[best] { i } else { best });
                 RATES[best]
             }
@@ -84,7 +85,7 @@ impl Softmax {
         Ok(self.train(h.as_ref(), &order, rate))
     }
 
-    /// Stochastic gradient descent from zero on some of the samples.
+    /// Trains by stochastic gradient descent from zero on some of the samples.
     fn train(&self, h: MatRef<'_, f32>, samples: &[usize], rate: f32) -> Trained {
         let (width, classes) = (h.nrows(), self.table.len());
         let mut weights = Mat::<f32>::zeros(width, classes);
@@ -110,7 +111,7 @@ impl Softmax {
                     *velocity = MOMENTUM * *velocity + gradient + DECAY * bias[class];
                     bias[class] -= rate * *velocity;
                 }
-                // Gradient and update together, a panel of rows at a time, while they are in cache.
+                // Gradient and update together, one panel of rows at a time, while they are in cache.
                 let panels = weights.as_mut().par_row_chunks_mut(ROWS).zip(velocity.as_mut().par_row_chunks_mut(ROWS));
                 panels.zip(features.rb().par_row_chunks(ROWS)).for_each(|((mut weights, mut velocity), features)| {
                     let mut gradient = Mat::<f32>::zeros(weights.nrows(), classes);
@@ -139,7 +140,7 @@ impl Trained {
     }
 }
 
-/// Turns the products in row `i` into `(softmax(scores) - one-hot) / samples`.
+/// Computes `(softmax(scores) - one-hot) / samples` from the products in row `i`, in place.
 fn softmax_error(rows: &mut Mat<f32>, i: usize, bias: &[f32], class: usize, samples: usize) {
     let classes = bias.len();
     let score = |rows: &Mat<f32>, j: usize| rows[(i, j)] + bias[j];
@@ -226,7 +227,7 @@ fn build(options: &MethodOptions, settings: &Settings<'_>) -> Result<Box<dyn Lea
     Ok(Box::new(Softmax::new(options.map()?, rate, epochs, batch, options.seed)))
 }
 
-/// The entry of the joint classifier on plain features.
+/// The registry entry of the joint classifier on plain features.
 pub(crate) const LC_X: Method = Method {
     name: "lc-x",
     summary: "joint linear classifier on all plain features: a reference, not continual",
@@ -242,7 +243,7 @@ pub(crate) const LC_X: Method = Method {
     build,
 };
 
-/// The entry of the joint classifier on lifted features.
+/// The registry entry of the joint classifier on lifted features.
 pub(crate) const LC_H: Method = Method {
     name: "lc-h",
     summary: "joint linear classifier on all lifted features: a reference, not continual",

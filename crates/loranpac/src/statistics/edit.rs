@@ -1,4 +1,4 @@
-//! What a model's owner may ask for besides learning: put models together, take samples back, change labels.
+//! Edits of the statistics: merge models, unlearn samples, change labels.
 
 use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Mat, MatMut};
@@ -11,15 +11,15 @@ use crate::error::Error;
 use crate::linalg::{cleared_norms, column_norms, transposed};
 use crate::scalar::Scalar;
 
-/// The share of a sample's length that may lie outside the basis if it was learned; rounding is far below.
-const LEARNED: f64 = 1e-3;
-/// Samples are not taken back if their rounding would be more than this share of the mean energy of those that stay.
+/// The maximum share of a learned sample's length that may lie outside the basis; rounding is far below.
+const OUTSIDE_TOLERANCE: f64 = 1e-3;
+/// Samples are not unlearned if their rounding would exceed this share of the mean energy of the remaining samples.
 const ROUNDED_AWAY: f64 = 1e-2;
-/// How far leverages and labels may be from 0 and 1 and still prove that samples were learned.
-const PROVEN: f64 = 1e-2;
+/// The tolerance within which leverages and labels of 0 and 1 prove that samples were learned.
+const PROOF_TOLERANCE: f64 = 1e-2;
 
 impl<T: Scalar> Statistics<T> {
-    /// Takes in everything that another model has learned; its class i is class `classes[i]` here, which may be new.
+    /// Adds everything that another model has learned; its class i is class `classes[i]` here, which may be new.
     ///
     /// With `Q_B = [Q Qn] F`, the other basis in the grown one:
     /// `S <- [S 0; 0 0] + F S_B F'`, `J <- J + J_B`, `N <- [N  J Qn] + N_B F'`. Cost: `8 E r r_B` flops.
@@ -35,7 +35,7 @@ impl<T: Scalar> Statistics<T> {
             let count = columns.len() / width;
             let mut h = work.as_mut().subcols_mut(0, count);
             h.copy_from(faer::MatRef::from_column_major_slice(columns, width, count));
-            // What is dropped here are directions; they weigh at most as much as the largest sample along them.
+            // Directions are dropped here; each has at most the weight of the largest sample along it.
             let Split { known, new, left_out } = self.basis.absorb(h, &vec![1.0; count], self.drop * T::EPSILON);
             let weight = other.gram.trace().sqrt();
             self.losses.dropped += left_out.iter().map(|left| left * weight * (2.0 * weight + left)).sum::<f64>();
@@ -65,8 +65,8 @@ impl<T: Scalar> Statistics<T> {
         }
         self.samples += other.samples;
         let mut past = other.losses;
-        past.book(other.latest_cut);
-        self.losses.book(std::mem::take(&mut self.latest_cut));
+        past.add(other.latest_cut);
+        self.losses.add(std::mem::take(&mut self.latest_cut));
         self.losses.lost += past.lost;
         self.losses.largest = self.losses.largest.max(past.largest);
         self.losses.cuts += past.cuts;
@@ -79,7 +79,7 @@ impl<T: Scalar> Statistics<T> {
         delta
     }
 
-    /// `J <- J + J_B` and the counts.
+    /// Adds the label sums, `J <- J + J_B`, and the counts.
     fn add_classes(&mut self, other: &Statistics<T>, classes: &[usize]) {
         let width = self.basis.width();
         let all = classes.iter().map(|class| class + 1).max().unwrap_or(0).max(self.counts.len());
@@ -93,7 +93,7 @@ impl<T: Scalar> Statistics<T> {
 
     /// Removes a class from J and N; the classes after it move up by one. Its samples stay in S.
     ///
-    /// All other classes count as changed: what was written down together with this one is to be written without it.
+    /// All other classes are marked dirty: files that hold them together with this class must be written without it.
     pub fn forget(&mut self, class: usize) -> Delta {
         self.sums.remove(class);
         self.counts.remove(class);
@@ -102,8 +102,8 @@ impl<T: Scalar> Statistics<T> {
         Delta::of_classes(0..self.counts.len(), self.counts.len())
     }
 
-    /// Moves samples `h` (E x m, destroyed) from their classes to others: J and N only. Returns the number of samples that
-    /// could not be checked; see [`Statistics::unlearn`].
+    /// Moves samples `h` (E x m, destroyed) from their classes to others; only J and N change. Returns the number of
+    /// samples that could not be checked; see [`Statistics::unlearn`].
     pub fn relabel(&mut self, mut h: MatMut<'_, T>, from: &[usize], to: &[usize]) -> Result<(usize, Delta), Error> {
         assert_eq!((h.ncols(), h.ncols()), (from.len(), to.len()));
         self.check_counts(from)?;
@@ -127,12 +127,13 @@ impl<T: Scalar> Statistics<T> {
         Ok((unchecked, Delta::of_classes(from.iter().chain(to).copied(), self.counts.len())))
     }
 
-    /// Takes samples `h` (E x m, destroyed) of the given classes back: `S <- S - C C'`, `J <- J - Y H'`. Directions that
-    /// only they had are removed. Refused if anything was ever cut: what is left of them is not known then.
+    /// Removes samples `h` (E x m, destroyed) of the given classes: `S <- S - C C'`, `J <- J - Y H'`. Directions that
+    /// only these samples had are removed. Refused after any cut: the remainder of the samples is then unknown.
     ///
-    /// Samples that were never learned are refused if they lie outside the basis, if S would not stay semidefinite, or if N
-    /// shows another label. Where there are as many samples as directions, or more, nothing can be shown: such samples
-    /// are taken back on the caller's word. Their number is returned, and counted in [`super::Losses::assumed`].
+    /// Samples that were never learned are refused if they lie outside the basis, if S would not remain semidefinite,
+    /// or if N has another label for them. If there are at least as many samples as directions, none of these checks
+    /// can decide: samples that were never learned may go undetected. The number of unchecked samples is returned, and
+    /// counted in [`super::Losses::assumed`].
     pub fn unlearn(&mut self, mut h: MatMut<'_, T>, classes: &[usize]) -> Result<(usize, Delta), Error> {
         assert_eq!(h.ncols(), classes.len());
         if self.losses.cuts > 0 || self.latest_cut.directions > 0 {
@@ -144,10 +145,10 @@ impl<T: Scalar> Statistics<T> {
         let (known, outside) = self.coordinates(h.rb_mut());
         self.check_learned(&outside, &norms)?;
         let unchecked = self.unproven(&known, classes)?;
-        // `unproven` has let S take in everything; this copies S, so that it can be put back.
+        // `unproven` has applied all pending increments of S; this copies S, so that it can be restored.
         let old = self.gram.clone();
         self.gram().subtract(known.as_ref());
-        // What is left of a direction that only these samples had is rounding of its coordinates.
+        // The remainder of a direction that only these samples had is rounding of its coordinates.
         let longest = norms.iter().copied().fold(0.0, f64::max);
         let floor = 4.0 * self.drop.max(1.0) * T::EPSILON * longest * longest;
         let left = self.samples.saturating_sub(classes.len()).max(1) as f64;
@@ -156,7 +157,7 @@ impl<T: Scalar> Statistics<T> {
             return Err(Error::RoundedAway);
         }
         let eigen = match self.gram().eigen() {
-            // Taking away what was never there leaves a matrix that is not semidefinite.
+            // Subtracting samples that were never added leaves a matrix that is not semidefinite.
             Ok(eigen) if eigen.values.last().is_some_and(|value| *value < -floor) => {
                 Err(Error::NeverLearned { row: 0 })
             }
@@ -171,35 +172,35 @@ impl<T: Scalar> Statistics<T> {
         };
         drop(old);
         let rank = eigen.values.len();
-        // A direction goes if nothing but rounding is left of it, and these samples were what it had.
+        // A direction is removed if only rounding is left of it, and these samples were its content.
         let theirs = |j: usize| (known.transpose() * eigen.vectors.col(j)).squared_norm_l2();
         let small = (0..rank).rev().take(classes.len()).take_while(|&j| eigen.values[j] <= floor);
-        let gone = small.take_while(|&j| theirs(j) >= eigen.values[j].abs()).count();
-        self.losses.dropped += eigen.values[rank - gone..].iter().map(|value| value.abs()).sum::<f64>();
+        let removed = small.take_while(|&j| theirs(j) >= eigen.values[j].abs()).count();
+        self.losses.dropped += eigen.values[rank - removed..].iter().map(|value| value.abs()).sum::<f64>();
         for (sample, &class) in classes.iter().enumerate() {
             self.shift(class, -1.0, kept.col(sample), known.col(sample));
             self.counts[class] -= 1;
         }
         self.samples -= classes.len();
-        self.keep_directions(&eigen, rank - gone);
-        // Other samples may have had a little of what was removed, and J still has it.
-        self.outside |= gone > 0;
+        self.keep_directions(&eigen, rank - removed);
+        // Other samples may have had small components along the removed directions, and J still has them.
+        self.outside |= removed > 0;
         self.losses.assumed += unchecked;
-        // All of J changes: beside an old column, a new one would tell what was taken away.
+        // All of J is marked dirty: the difference of an old and a new column would reveal the removed samples.
         Ok((unchecked, Delta::everything(self.counts.len())))
     }
 
-    /// The caller has a record that so many samples, which could not be checked, were learned under their labels.
+    /// Confirms that this many unchecked samples were learned under their labels, by a record of the caller.
     pub fn vouch(&mut self, samples: usize) {
         self.losses.assumed = self.losses.assumed.saturating_sub(samples);
     }
 
-    /// How many of the samples with coordinates C in the basis may not have been learned, each once, under these classes:
-    /// none of them or all.
+    /// Returns how many of the samples with coordinates C in the basis are not proven to have been learned, each once,
+    /// under these classes: none or all of them.
     ///
-    /// Samples that are linearly independent of each other and of all others have `C' S^-1 C = I` and `N S^-1 C = Y`, and
-    /// random features make no other sample look like that. A sample that cannot be part of S, or that has the clear label of
-    /// another class, is refused.
+    /// Samples that are linearly independent of each other and of all others have `C' S^-1 C = I` and `N S^-1 C = Y`,
+    /// and random features give no other sample these values. A sample that cannot be part of S, or that clearly has
+    /// the label of another class, is refused.
     fn unproven(&mut self, known: &Mat<f64>, classes: &[usize]) -> Result<usize, Error> {
         let m = classes.len();
         self.settle();
@@ -218,20 +219,22 @@ impl<T: Scalar> Statistics<T> {
             let expected = |c: usize| if c == class { 1.0 } else { 0.0 };
             (0..labels.nrows()).map(|c| (labels[(c, sample)] - expected(c)).abs()).fold(0.0, f64::max)
         };
-        let independent = |sample: usize| leverages.col(sample).norm_max() < PROVEN;
+        let independent = |sample: usize| leverages.col(sample).norm_max() < PROOF_TOLERANCE;
         let winner =
             |sample: usize| (0..labels.nrows()).max_by(|a, b| labels[(*a, sample)].total_cmp(&labels[(*b, sample)]));
-        let other = |sample: usize| winner(sample).is_some_and(|c| c != classes[sample] && off(sample, c) < PROVEN);
+        let other =
+            |sample: usize| winner(sample).is_some_and(|c| c != classes[sample] && off(sample, c) < PROOF_TOLERANCE);
         // `c c' <= S` for every sample that is part of S: its leverage is at most 1.
-        let impossible = |sample: usize| leverages[(sample, sample)] > PROVEN;
+        let impossible = |sample: usize| leverages[(sample, sample)] > PROOF_TOLERANCE;
         if let Some(row) = (0..m).find(|&sample| impossible(sample) || (independent(sample) && other(sample))) {
             return Err(Error::NeverLearned { row });
         }
-        let proven = (0..m).all(|sample| independent(sample) && off(sample, classes[sample]) < PROVEN);
+        let proven = (0..m).all(|sample| independent(sample) && off(sample, classes[sample]) < PROOF_TOLERANCE);
         Ok(if proven { 0 } else { m })
     }
 
-    /// Coordinates of samples in the basis, to more than single precision, and the length of what lies outside.
+    /// Returns the coordinates of samples in the basis, to more than single precision, and the length of the part
+    /// outside.
     fn coordinates(&self, mut h: MatMut<'_, T>) -> (Mat<f64>, Vec<f64>) {
         let mut known = Mat::<f64>::zeros(self.basis.rank(), h.ncols());
         for _ in 0..2 {
@@ -242,11 +245,11 @@ impl<T: Scalar> Statistics<T> {
         (known, column_norms(h.rb()))
     }
 
-    /// Refuses samples of which a good part lies outside the basis, unless cuts have removed directions.
+    /// Refuses samples with a significant part outside the basis, unless cuts have removed directions.
     fn check_learned(&self, outside: &[f64], norms: &[f64]) -> Result<(), Error> {
-        let strange = outside.iter().zip(norms).position(|(outside, norm)| *outside > LEARNED * norm);
+        let unknown = outside.iter().zip(norms).position(|(outside, norm)| *outside > OUTSIDE_TOLERANCE * norm);
         let whole = self.losses.cuts == 0 && self.latest_cut.directions == 0;
-        match strange.filter(|_| whole) {
+        match unknown.filter(|_| whole) {
             Some(row) => Err(Error::NeverLearned { row }),
             None => Ok(()),
         }
@@ -264,7 +267,7 @@ impl<T: Scalar> Statistics<T> {
         Ok(())
     }
 
-    /// Adds a sample to a class (or takes it away) in J and N.
+    /// Adds a sample to a class in J and N, or subtracts it.
     fn shift(&mut self, class: usize, sign: f64, h: faer::ColRef<'_, T>, known: faer::ColRef<'_, f64>) {
         let scale = T::from_f64(sign);
         self.sums[class].to_mut().iter_mut().zip(h.iter()).for_each(|(sum, v)| *sum += *v * scale);

@@ -29,24 +29,24 @@ use crate::spectrum::rounding;
 /// With it, the exact duplicate among 4,500 real samples (CLINC150, E = 20,000) adds no direction: r = 4,499.
 pub const DEFAULT_DROP: f64 = 20.0;
 
-/// Drift of the basis, in rounding units, at which it is made orthonormal again after a compression.
+/// Drift of the basis, in rounding units, above which a compression re-orthonormalises it.
 const DRIFT_LIMIT: f64 = 20.0;
 
-/// One cut of the spectrum: the eigenvalues that it removed, as far as they are more than rounding.
+/// A cut of the spectrum: the removed eigenvalues that are above rounding.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cut {
-    /// The largest: mu_{k+1}. 0 if nothing but rounding was removed.
+    /// The largest: mu_{k+1}. 0 if only rounding was removed.
     pub largest: f64,
     /// The smallest.
     pub smallest: f64,
     /// Their sum.
     pub sum: f64,
-    /// How many there were.
+    /// Their number.
     pub directions: usize,
 }
 
 impl Cut {
-    /// What is removed of a spectrum in descending order when `kept` values stay.
+    /// Summarises the eigenvalues that are removed from a spectrum in descending order when `kept` values stay.
     fn of(values: &[f64], kept: usize) -> Cut {
         let removed = values.get(kept..).unwrap_or(&[]);
         let rounding = rounding(values);
@@ -60,8 +60,8 @@ impl Cut {
     }
 }
 
-/// What the past has cost: cuts of the spectrum (the paper's a_{t-1} and the past part of gamma_t), and directions that
-/// were never taken in.
+/// The losses of the past: cuts of the spectrum (the paper's a_{t-1} and the past part of gamma_t), and directions that
+/// were never added.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Losses {
     /// Sum over past cuts of the largest eigenvalue that each removed: a_{t-1}.
@@ -72,11 +72,11 @@ pub struct Losses {
     pub cuts: usize,
     /// Directions that past cuts removed: `M_{t-1} - k_{t-1}` where samples are independent.
     pub removed: usize,
-    /// How many of them the cap on the basis removed.
+    /// Directions among them that the cap on the basis removed.
     pub capped: usize,
     /// A bound on the change of `H H'` by residuals of rounding size that added no direction.
     pub dropped: f64,
-    /// Samples that were taken back or relabelled without proof that they had been learned under their labels.
+    /// Samples that were unlearned or relabelled without proof that they had been learned under their labels.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub assumed: usize,
 }
@@ -86,8 +86,8 @@ fn is_zero(count: &usize) -> bool {
 }
 
 impl Losses {
-    /// Books a cut.
-    fn book(&mut self, cut: Cut) {
+    /// Adds a cut to the losses.
+    fn add(&mut self, cut: Cut) {
         if cut.directions > 0 {
             self.lost += cut.largest;
             self.largest = self.largest.max(cut.largest);
@@ -109,7 +109,7 @@ pub struct Statistics<T> {
     basis: Basis<T>,
     /// Shared with classifiers until it changes.
     gram: Arc<Gram>,
-    /// What S still has to take in, in this order, before it is first used.
+    /// Increments of S, in this order, that are applied when it is first used.
     pending: Vec<Step>,
     cross: Mat<f64>,
     /// J by columns, one per class.
@@ -117,7 +117,7 @@ pub struct Statistics<T> {
     counts: Vec<usize>,
     samples: usize,
     losses: Losses,
-    /// The cut after the latest task; booked when the next task comes.
+    /// The cut after the latest task; it is added to the losses when the next task is learned.
     latest_cut: Cut,
     /// Whether J may have components outside the basis: true once a compression has dropped directions.
     outside: bool,
@@ -125,7 +125,7 @@ pub struct Statistics<T> {
 }
 
 impl<T: Scalar> Statistics<T> {
-    /// Nothing learned yet. `drop` is a multiple of the rounding unit; see [`Basis::absorb`].
+    /// Creates empty statistics. `drop` is a multiple of the rounding unit; see [`Basis::absorb`].
     pub fn new(width: usize, drop: f64) -> Self {
         Statistics {
             basis: Basis::new(width),
@@ -142,30 +142,30 @@ impl<T: Scalar> Statistics<T> {
         }
     }
 
-    /// The basis Q.
+    /// Returns the basis Q.
     pub fn basis(&self) -> &Basis<T> {
         &self.basis
     }
 
-    /// The Gram matrix S. It is copied if a classifier still shares it.
+    /// Returns the Gram matrix S. It is copied if a classifier still shares it.
     pub fn gram(&mut self) -> &mut Gram {
         self.settle();
         Arc::make_mut(&mut self.gram)
     }
 
-    /// S, to be shared until it changes.
+    /// Returns S, shared until it changes.
     pub(crate) fn shared_gram(&mut self) -> Arc<Gram> {
         self.settle();
         self.gram.clone()
     }
 
-    /// S and N.
+    /// Returns S and N.
     pub(crate) fn gram_and_cross(&mut self) -> (&mut Gram, &Mat<f64>) {
         self.settle();
         (Arc::make_mut(&mut self.gram), &self.cross)
     }
 
-    /// Lets S take in what it still has to.
+    /// Applies the pending increments of S.
     fn settle(&mut self) {
         for step in std::mem::take(&mut self.pending) {
             match step {
@@ -183,22 +183,22 @@ impl<T: Scalar> Statistics<T> {
         Arc::make_mut(&mut self.gram).grow(b.subrows(0, r), b.subrows(r, b.nrows() - r));
     }
 
-    /// N = J Q, c x r.
+    /// Returns N = J Q, c x r.
     pub fn cross(&self) -> &Mat<f64> {
         &self.cross
     }
 
-    /// J of one class, `sum of h`: E numbers.
+    /// Returns J of one class, `sum of h`: E numbers.
     pub fn label_sum(&self, class: usize) -> &[T] {
         &self.sums[class]
     }
 
-    /// J Q, computed as a product. Cost: `2 E r c` flops.
+    /// Computes J Q as a product. Cost: `2 E r c` flops.
     pub fn project_label_sums(&self) -> Mat<f64> {
         self.project_label_sums_onto(0)
     }
 
-    /// J Q for the columns of Q from `first` on, a few classes at a time: J is stored by class.
+    /// Computes J Q for the columns of Q from `first` on, a few classes at a time: J is stored by class.
     fn project_label_sums_onto(&self, first: usize) -> Mat<f64> {
         const CLASSES: usize = 64;
         let width = self.basis.width();
@@ -215,44 +215,45 @@ impl<T: Scalar> Statistics<T> {
         products
     }
 
-    /// Samples seen, M.
+    /// Returns the number of samples seen, M.
     pub fn samples(&self) -> usize {
         self.samples
     }
 
-    /// Samples seen of each class.
+    /// Returns the number of samples seen of each class.
     pub fn counts(&self) -> &[usize] {
         &self.counts
     }
 
-    /// The share of the samples whose class is still known: 1, unless a class was forgotten. `|Y|^2 / M`.
+    /// Returns the share of the samples whose class is still in the model: 1, unless a class was forgotten.
+    /// `|Y|^2 / M`.
     pub fn labelled(&self) -> f64 {
         self.counts.iter().sum::<usize>() as f64 / self.samples as f64
     }
 
-    /// What past cuts have cost: those before the latest task's own.
+    /// Returns the losses of past cuts: those before the latest task's own.
     pub fn losses(&self) -> Losses {
         self.losses
     }
 
-    /// What [`Statistics::cut`] removed after the latest task.
+    /// Returns the cut that [`Statistics::cut`] made after the latest task.
     pub fn latest_cut(&self) -> Cut {
         self.latest_cut
     }
 
-    /// Whether rounding-level directions are kept too (`drop = 0`).
+    /// Returns whether rounding-level directions are kept too (`drop = 0`).
     pub fn keeps_null_directions(&self) -> bool {
         self.drop == 0.0
     }
 
-    /// Bytes held in memory.
+    /// Returns the bytes held in memory.
     pub fn bytes(&self) -> usize {
         let cross = self.cross.nrows() * self.cross.ncols() * size_of::<f64>();
         let sums = self.sums.len() * self.basis.width() * size_of::<T>();
         self.basis.bytes() + self.gram.bytes() + cross + sums
     }
 
-    /// Takes in lifted samples `h` (E x m, destroyed) of the given classes (indices; new ones are added).
+    /// Adds lifted samples `h` (E x m, destroyed) of the given classes (indices; new ones are added).
     ///
     /// N needs no product with J: with `H = Q C + Qn Rn`, `(J + Y H') [Q Qn] = [N + Y C',  J Qn + Y Rn']`, and
     /// `J Qn = 0` as long as J lies in the span of Q.
@@ -260,7 +261,7 @@ impl<T: Scalar> Statistics<T> {
         let width = self.basis.width();
         assert_eq!((h.nrows(), h.ncols()), (width, classes.len()));
         let norms = cleared_norms(h.rb_mut());
-        self.losses.book(std::mem::take(&mut self.latest_cut));
+        self.losses.add(std::mem::take(&mut self.latest_cut));
         let known_classes = self.counts.len();
         let all_classes = classes.iter().map(|class| class + 1).max().unwrap_or(0).max(known_classes);
         self.counts.resize(all_classes, 0);
@@ -304,7 +305,7 @@ impl<T: Scalar> Statistics<T> {
         delta
     }
 
-    /// Algorithm 5: J by additions.
+    /// Adds samples to the label sums J (Algorithm 5).
     fn add_label_sums(&mut self, h: MatRef<'_, T>, classes: &[usize]) {
         const ROWS: usize = 2048;
         let mut samples = vec![Vec::new(); self.sums.len()];
@@ -321,7 +322,8 @@ impl<T: Scalar> Statistics<T> {
         );
     }
 
-    /// `S <- tau_k(S)`: keeps the k largest eigenvalues, without touching anything E-sized (Algorithm 4's cut).
+    /// Computes `S <- tau_k(S)`: keeps the k largest eigenvalues, without changing anything E-sized (Algorithm 4's
+    /// cut).
     pub fn cut(&mut self, k: impl FnOnce(&[f64]) -> usize) -> Result<Delta, Error> {
         let eigen = self.gram().eigen()?;
         let k = k(&eigen.values);
@@ -329,7 +331,7 @@ impl<T: Scalar> Statistics<T> {
             return Ok(Delta::none(self.counts.len()));
         }
         let cut = Cut::of(&eigen.values, k);
-        self.losses.book(std::mem::replace(&mut self.latest_cut, cut));
+        self.losses.add(std::mem::replace(&mut self.latest_cut, cut));
         self.gram().set_eigen(&eigen.values[..k], eigen.vectors.as_ref().subcols(0, k));
         Ok(Delta::replaced_gram(self.counts.len()))
     }
@@ -341,14 +343,14 @@ impl<T: Scalar> Statistics<T> {
             return Ok(Delta::none(self.counts.len()));
         }
         let cut = Cut::of(&eigen.values, rank);
-        self.losses.book(cut);
+        self.losses.add(cut);
         self.losses.capped += cut.directions;
         self.outside = true;
         self.keep_directions(&eigen, rank);
         Ok(Delta::replaced_basis(self.counts.len()))
     }
 
-    /// `Q <- Q V`, `S <- diag(mu)`, `N <- N V` for the first `rank` eigenvectors of S.
+    /// Keeps the first `rank` eigenvectors of S: `Q <- Q V`, `S <- diag(mu)`, `N <- N V`.
     fn keep_directions(&mut self, eigen: &Eigen, rank: usize) {
         let vectors = eigen.vectors.as_ref().subcols(0, rank);
         self.gram().set_diagonal(&eigen.values[..rank].iter().map(|v| v.max(0.0)).collect::<Vec<_>>());
@@ -359,7 +361,8 @@ impl<T: Scalar> Statistics<T> {
         }
     }
 
-    /// With `Q' Q = L L'`: `Q <- Q L^-T`, `S <- L' S L`, `N <- N L`, which represent the same matrices.
+    /// Re-orthonormalises the basis. With `Q' Q = L L'`: `Q <- Q L^-T`, `S <- L' S L`, `N <- N L`, which represent the
+    /// same matrices.
     fn reorthonormalise(&mut self) {
         let mut l = self.basis.gram();
         let rank = l.nrows();
@@ -378,7 +381,8 @@ impl<T: Scalar> Statistics<T> {
         self.basis.rotate(inverse.transpose());
     }
 
-    /// `(X Q')'`: maps coefficients in the basis (c x r) to weights of full width (E x c). Cost: `2 E r c` flops.
+    /// Computes `(X Q')'`: maps coefficients in the basis (c x r) to weights of full width (E x c). Cost: `2 E r c`
+    /// flops.
     pub fn expand(&self, coefficients: MatRef<'_, f64>) -> Mat<T> {
         let mut w = Mat::zeros(self.basis.width(), coefficients.nrows());
         let x: Mat<T> = cast(coefficients.transpose());

@@ -1,4 +1,4 @@
-//! The parts of the statistics, from which they can be made again.
+//! The parts of the statistics, from which they can be restored.
 
 use std::sync::Arc;
 
@@ -10,29 +10,29 @@ use crate::buffer::Buffer;
 use crate::factor::Factor;
 use crate::scalar::Scalar;
 
-/// How S comes about.
+/// A step of the construction of S.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// It is given: its upper triangle, column after column.
+    /// S is given by its upper triangle, column after column.
     Whole {
         /// Its size.
         rank: usize,
         /// `r (r + 1) / 2` numbers.
         upper: Buffer<f64>,
     },
-    /// It takes something in.
+    /// An increment is added.
     Grow(Factor),
 }
 
-/// Everything that the statistics consist of.
+/// All parts of the statistics.
 pub struct State<T> {
     /// E.
     pub width: usize,
     /// r.
     pub rank: usize,
-    /// The columns of Q, divided as [`Basis::blocks_for`] says.
+    /// The columns of Q, divided as by [`Basis::blocks_for`].
     pub basis: Vec<Buffer<T>>,
-    /// How S comes about, in order.
+    /// The construction of S, in order.
     pub gram: Vec<Step>,
     /// N, c x r.
     pub cross: Mat<f64>,
@@ -42,7 +42,7 @@ pub struct State<T> {
     pub counts: Vec<usize>,
     /// Samples in all.
     pub samples: usize,
-    /// The books.
+    /// The losses of past cuts.
     pub losses: Losses,
     /// The cut after the latest task.
     pub latest_cut: Cut,
@@ -53,7 +53,8 @@ pub struct State<T> {
 }
 
 impl<T: Scalar> Statistics<T> {
-    /// The statistics from all their parts; None if their sizes do not fit together. S is put together when it is needed.
+    /// Creates statistics from all their parts; returns None if their sizes do not fit together. S is computed on first
+    /// use.
     pub fn from_state(state: State<T>) -> Option<Self> {
         let State { width, rank, basis, gram, cross, sums, counts, samples, losses, latest_cut, outside, drop } = state;
         let mut known = 0;
@@ -89,7 +90,7 @@ impl<T: Scalar> Statistics<T> {
         })
     }
 
-    /// Whether J may have components outside the basis.
+    /// Returns whether J may have components outside the basis.
     pub fn outside(&self) -> bool {
         self.outside
     }

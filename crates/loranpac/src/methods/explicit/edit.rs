@@ -1,4 +1,4 @@
-//! What an owner may ask for besides learning.
+//! Edits of a model on computed features: forget, rename, relabel and unlearn.
 
 use super::ExplicitModel;
 use crate::config::Config;
@@ -12,22 +12,22 @@ use crate::methods::Edited;
 use crate::methods::lifted::indices;
 
 impl ExplicitModel {
-    /// The settings.
+    /// Returns the settings.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The feature space.
+    /// Returns the feature space.
     pub fn space(&self) -> FeatureSpace {
         FeatureSpace::Explicit(self.lifted.lift.clone())
     }
 
-    /// Samples of each class.
+    /// Returns the number of samples of each class.
     pub fn counts(&self) -> &[usize] {
         self.stats.counts()
     }
 
-    /// Whether the classifier has been formed since the model last changed.
+    /// Returns whether the classifier has been formed since the model last changed.
     pub fn is_prepared(&self) -> bool {
         self.classifier.is_some()
     }
@@ -64,14 +64,14 @@ impl ExplicitModel {
         Ok(Edited { unchecked, delta })
     }
 
-    /// Takes samples back that were learned under these labels, as if they had never been seen, to rounding.
+    /// Removes samples that were learned under these labels, as if they had never been learned, to rounding.
     pub fn unlearn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<Edited, Error> {
         check_task(x, labels, self.lifted.lift.dim())?;
         let classes = labels.iter().map(|label| self.table.find(label)).collect::<Result<Vec<_>, _>>()?;
         if x.len() >= self.stats.counts().iter().sum() {
             return Err(Error::NothingLeft { samples: x.len() });
         }
-        // A classifier that shares S would make S be copied.
+        // A classifier that shares S would force a copy of it.
         let before = self.classifier.take();
         let outcome = self.stats.unlearn(self.lifted.lift(x), &classes);
         self.lifted.wipe(0);
@@ -86,7 +86,7 @@ impl ExplicitModel {
         Ok(Edited { unchecked, delta })
     }
 
-    /// The caller has a record that so many of the samples that could not be checked were learned under their labels.
+    /// Confirms that this many of the unchecked samples were learned under their labels, by a record of the caller.
     pub fn vouch(&mut self, samples: usize) {
         self.stats.vouch(samples);
     }

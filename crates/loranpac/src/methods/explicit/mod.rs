@@ -31,14 +31,14 @@ pub struct ExplicitModel {
 }
 
 impl ExplicitModel {
-    /// A model that has learned nothing yet.
+    /// Creates a model that has learned nothing yet.
     pub fn new(map: Arc<dyn FeatureMap>, config: Config) -> Result<Self, Error> {
         let config = config.validate_for(Width::Finite(map.width()))?;
         let stats = Statistics::new(map.width(), config.drop);
         Ok(ExplicitModel { lifted: Lifted::new(map), config, table: LabelTable::default(), stats, classifier: None })
     }
 
-    /// A model from its parts; None if they do not fit together.
+    /// Creates a model from its parts; returns None if they do not fit together.
     pub fn from_parts(
         map: Arc<dyn FeatureMap>,
         config: Config,
@@ -50,17 +50,18 @@ impl ExplicitModel {
         Ok(fits.then_some(ExplicitModel { table, stats, ..model }))
     }
 
-    /// The sufficient statistics.
+    /// Returns the sufficient statistics.
     pub fn statistics(&self) -> &Statistics<f32> {
         &self.stats
     }
 
-    /// The upper triangle of S, column after column.
+    /// Returns the upper triangle of S, column after column.
     pub fn packed_gram(&mut self) -> Vec<f64> {
         self.stats.gram().to_packed()
     }
 
-    /// Takes a classifier that was formed from the same statistics (W transposed, E x c); false if the size differs.
+    /// Restores a classifier that was formed from the same statistics (W transposed, E x c); returns false if the size
+    /// differs.
     pub fn set_classifier(&mut self, weights: Mat<f32>, facts: Facts) -> bool {
         let fits = (weights.nrows(), weights.ncols()) == (self.lifted.width(), self.table.len());
         if fits {
@@ -69,7 +70,7 @@ impl ExplicitModel {
         fits
     }
 
-    /// The classifier with these weights. It shares Q and S with the statistics until they change.
+    /// Returns the classifier with these weights. It shares Q and S with the statistics until they change.
     fn classifier_of(&mut self, weights: Mat<f32>, facts: Facts) -> Classifier {
         let Config { filter, max_rank, .. } = self.config;
         let limits = filter::limits(&self.stats, max_rank);
@@ -80,10 +81,10 @@ impl ExplicitModel {
             .with_directions(Directions::Basis(self.stats.basis().clone(), novelty))
     }
 
-    /// Learns a task, and reports what changed as it goes: a delta for every chunk, and one for every cut.
+    /// Learns a task, and reports the changes: a delta for every chunk, and one for every cut.
     ///
-    /// Cost: `2 E d m` flops for the lift and `8 E r m` for the basis, in chunks, whatever the size of the task. The only
-    /// error after the input has been accepted is [`Error::Eigen`]: the whole task has then been learned, but not truncated.
+    /// Cost: `2 E d m` flops for the lift and `8 E r m` for the basis, in chunks, for tasks of any size. The only error
+    /// after the input has been accepted is [`Error::Eigen`]: the whole task has then been learned, but not truncated.
     pub fn learn_with(
         &mut self,
         x: Features<'_>,
@@ -107,8 +108,8 @@ impl ExplicitModel {
         self.cut(changed)
     }
 
-    /// Takes in everything that other models with the same lift have learned, as if it had been learned here. The basis is
-    /// cut once, at the end, if it has outgrown its cap. Models with other lifts are refused, and nothing changes then.
+    /// Merges other models with the same lift, as if everything had been learned here. The basis is cut once, at the
+    /// end, if it exceeds its cap. Models with other lifts are refused, and then nothing changes.
     pub fn merge<'a>(&mut self, others: impl IntoIterator<Item = &'a mut ExplicitModel>) -> Result<Delta, Error> {
         let others: Vec<&mut ExplicitModel> = others.into_iter().collect();
         others.iter().try_for_each(|other| self.space().require_same(&other.space()))?;
@@ -125,7 +126,7 @@ impl ExplicitModel {
         Ok(delta)
     }
 
-    /// The paper schedule's cut.
+    /// Applies the paper schedule's cut.
     fn cut(&mut self, changed: &mut dyn FnMut(Delta)) -> Result<(), Error> {
         let Config { max_rank, schedule, filter, .. } = self.config;
         if let (Schedule::Paper, Filter::Hard { truncation, .. }) = (schedule, filter) {
@@ -137,7 +138,7 @@ impl ExplicitModel {
         Ok(())
     }
 
-    /// Changes lambda of the hard filter; the classifier is formed anew.
+    /// Sets lambda of the hard filter, and discards the classifier.
     pub(super) fn set_ridge(&mut self, lambda: f64) {
         if let Filter::Hard { ridge, .. } = &mut self.config.filter {
             *ridge = lambda;
@@ -145,7 +146,7 @@ impl ExplicitModel {
         }
     }
 
-    /// Shrinks a basis that has outgrown its cap and slack.
+    /// Compresses the basis if it exceeds its cap and slack.
     fn compress(&mut self) -> Result<Delta, Error> {
         let Config { chunk, max_rank, .. } = self.config;
         match self.stats.basis().rank() > with_slack(max_rank, chunk) {
@@ -176,7 +177,7 @@ impl Learner for ExplicitModel {
     fn spectrum(&mut self) -> Result<Option<Vec<f64>>, Error> {
         let mut values = self.stats.gram().eigenvalues()?;
         if let (Schedule::Paper, Filter::Hard { truncation, .. }) = (self.config.schedule, self.config.filter) {
-            // What was cut is still there as rounding noise.
+            // The directions that were cut remain as rounding noise.
             let kept = truncation.kept(&values, self.lifted.width(), self.stats.samples(), self.config.max_rank);
             values.truncate(kept);
         }

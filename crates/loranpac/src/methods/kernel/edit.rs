@@ -1,4 +1,4 @@
-//! What an owner may ask for besides learning. Samples are kept, so that edits are exact.
+//! Edits of a model of infinite width. Samples are kept, so that edits are exact.
 
 use std::collections::HashMap;
 
@@ -16,28 +16,28 @@ use crate::methods::Edited;
 use crate::methods::lifted::indices;
 
 impl KernelModel {
-    /// The settings.
+    /// Returns the settings.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The feature space.
+    /// Returns the feature space.
     pub fn space(&self) -> FeatureSpace {
         FeatureSpace::Kernel(self.space)
     }
 
-    /// Samples of each class.
+    /// Returns the number of samples of each class.
     pub fn counts(&self) -> &[usize] {
         &self.state.counts
     }
 
-    /// Whether the classifier has been formed since the model last changed.
+    /// Returns whether the classifier has been formed since the model last changed.
     pub fn is_prepared(&self) -> bool {
         self.classifier.is_some()
     }
 
-    /// Takes in everything that other models have learned, as if it had been learned here. Models for other features are
-    /// refused, and nothing changes then.
+    /// Merges other models, as if everything had been learned here. Models for other features are refused, and then
+    /// nothing changes.
     pub fn merge<'a>(&mut self, others: impl IntoIterator<Item = &'a mut KernelModel>) -> Result<Delta, Error> {
         let others: Vec<&mut KernelModel> = others.into_iter().collect();
         others.iter().try_for_each(|other| self.space().require_same(&other.space()))?;
@@ -90,7 +90,7 @@ impl KernelModel {
         Ok(Edited { unchecked: 0, delta: Delta::everything(self.table.len()) })
     }
 
-    /// Takes samples back that were learned under these labels, as if they had never been seen.
+    /// Removes samples that were learned under these labels, as if they had never been learned.
     pub fn unlearn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<Edited, Error> {
         check_task(x, labels, self.space.dim())?;
         if x.len() >= self.len() {
@@ -106,7 +106,7 @@ impl KernelModel {
         Ok(Edited { unchecked: 0, delta: Delta::everything(self.table.len()) })
     }
 
-    /// The places of samples that were learned under these labels.
+    /// Returns the indices of samples that were learned under these labels.
     fn find(&self, x: Features<'_>, labels: &[Label]) -> Result<Vec<usize>, Error> {
         let dim = self.space.dim();
         let rounded = self.rounded(x);
@@ -132,7 +132,7 @@ impl KernelModel {
         }
     }
 
-    /// Removes a class that has no samples any more.
+    /// Removes a class that has no samples left.
     fn drop_class(&mut self, class: usize) {
         self.table.remove(class);
         self.state.counts.remove(class);

@@ -1,4 +1,4 @@
-//! A cap on the kept samples: which stay, what the projections of evicted samples add up to, and what that costs.
+//! Eviction beyond a cap on the kept samples: the choice of samples, the sums of their projections, and the loss.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use faer::Mat;
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
 
 use super::{Evicted, KernelModel, KernelState};
-use crate::certificate::Books;
+use crate::certificate::Ledger;
 use crate::classifier::whiten;
 use crate::config::Config;
 use crate::error::Error;
@@ -28,7 +28,7 @@ impl KernelModel {
         }
         let Some(theirs) = &other.evicted else { return };
         let ours = self.state.evicted.get_or_insert_with(Evicted::none);
-        // Theirs begins where ours ends; what lies between has no mass but its own.
+        // The other mass matrix follows this one; the samples in between have only their own mass.
         let n = before + theirs.mass.nrows();
         ours.mass.resize_with(n, n, |_, _| 0.0);
         ours.mass.as_mut().submatrix_mut(before, before, n - before, n - before).copy_from(&theirs.mass);
@@ -43,7 +43,7 @@ impl KernelModel {
         ours.error = ours.error.hypot(theirs.error + theirs.latest);
     }
 
-    /// M of the kept samples.
+    /// Returns M of the kept samples.
     pub(super) fn mass(&self) -> Mat<f64> {
         let mut mass = Mat::<f64>::identity(self.len(), self.len());
         if let Some(evicted) = &self.state.evicted {
@@ -54,7 +54,7 @@ impl KernelModel {
         mass
     }
 
-    /// The problem in the coordinates in which everything has mass 1: `G'KG`, `B G^-T`, and G.
+    /// Returns the problem in the coordinates in which every sample has mass 1: `G'KG`, `B G^-T`, and G.
     pub(super) fn whitened(&self) -> Result<(Gram, Mat<f64>, Mat<f64>), Error> {
         let (g, gram) = whiten(self.mass(), &self.kernel)?;
         let mut labels = self.state.labels(self.table.len());
@@ -68,8 +68,8 @@ impl KernelModel {
         Ok((gram, labels, g))
     }
 
-    /// Evicts samples when there are more than the cap and its slack allow. Those stay that pivoted Cholesky takes first:
-    /// they have the most energy outside the span of the others. Returns whether any were evicted.
+    /// Evicts samples if there are more than the cap and its slack allow. The samples that pivoted Cholesky selects
+    /// first are kept: they have the most energy outside the span of the others. Returns whether any were evicted.
     pub(super) fn evict(&mut self) -> Result<bool, Error> {
         let Config { max_rank, chunk, .. } = self.config;
         if self.len() <= with_slack(max_rank, chunk) {
@@ -85,8 +85,9 @@ impl KernelModel {
         Ok(true)
     }
 
-    /// Keeps some of the samples. The others are evicted, and leave their projections (K is up to date then), or are removed
-    /// as if they had never been learned: only what evicted samples have on them is projected.
+    /// Keeps the samples in `stay`. The others are evicted and leave their projections (K must be up to date), or are
+    /// removed as if they had never been learned: then only the projections of evicted samples on them are projected
+    /// again.
     pub(super) fn reduce(&mut self, stay: &[bool], evict: bool) -> Result<(), Error> {
         let (keep, leave): (Vec<usize>, Vec<usize>) = (0..self.len()).partition(|i| stay[*i]);
         if leave.is_empty() {
@@ -98,7 +99,7 @@ impl KernelModel {
             }
             self.state.evicted = Some(self.projected(&keep, &leave, evict)?);
         }
-        // A prefix of K stays what it was.
+        // A prefix of K does not change.
         let known: Vec<usize> = keep.iter().copied().filter(|i| *i < self.kernel.rank()).collect();
         self.kernel = Arc::new(self.kernel.select(&known));
         let dim = self.space.dim();
@@ -109,7 +110,7 @@ impl KernelModel {
         Ok(())
     }
 
-    /// The projections of the samples in `leave` on the span of those in `keep`.
+    /// Returns the projections of the samples in `leave` on the span of those in `keep`.
     fn projected(&self, keep: &[usize], leave: &[usize], own: bool) -> Result<Evicted, Error> {
         let k = self.kernel.to_matrix();
         let between = Mat::from_fn(leave.len(), keep.len(), |i, j| k[(leave[i], keep[j])]);
@@ -134,7 +135,7 @@ impl KernelModel {
             Mat::from_fn(rows.len(), columns.len(), |i, j| mass[(rows[i], columns[j])])
         };
         let (middle, side) = (part(leave, leave), part(keep, leave));
-        // |E C|_F^2 for the residuals E of those that leave, and what all evicted samples have on them, C C' = M.
+        // E C|_F^2 for the residuals E of the leaving samples, and the coordinates of all evicted samples on them, C C' = M.
         let residual =
             Mat::from_fn(leave.len(), leave.len(), |i, j| k[(leave[i], leave[j])]) - &b * between.transpose();
         let lost: f64 = (0..leave.len()).map(|j| middle.col(j).transpose() * residual.col(j)).sum();
@@ -142,7 +143,7 @@ impl KernelModel {
         let mut new = part(keep, keep) + &cross + cross.transpose() + b.transpose() * (&middle * &b);
         for j in 0..keep.len() {
             new[(j, j)] -= 1.0;
-            // Symmetric to the last bit: one triangle is written down.
+            // Symmetric to the last bit: only one triangle is stored.
             (0..j).for_each(|i| new[(j, i)] = new[(i, j)]);
         }
         let columns = |list: &[usize]| Mat::from_fn(sums.nrows(), list.len(), |c, j| sums[(c, list[j])]);
@@ -158,15 +159,15 @@ impl KernelModel {
         })
     }
 
-    pub(super) fn books(&self) -> Books {
+    pub(super) fn ledger(&self) -> Ledger {
         let evicted = self.state.evicted.as_ref();
         let lost = self.classifier.as_ref().and_then(|c| c.kernel()).map_or(0.0, |kernel| kernel.lost);
         let samples = evicted.map_or(0, |evicted| evicted.samples);
         let cuts = evicted.map_or(0, |evicted| evicted.evictions);
-        Books {
+        Ledger {
             samples: self.state.learned(),
             largest_class: self.state.counts.iter().copied().max().unwrap_or(0),
-            // No eigenvalue was cut, so that there is no gamma.
+            // No eigenvalue was cut, so there is no gamma.
             past: Losses { lost, largest: 0.0, cuts, removed: samples, capped: samples, dropped: 0.0, assumed: 0 },
             latest: Cut::default(),
             semidefinite: evicted.is_none(),

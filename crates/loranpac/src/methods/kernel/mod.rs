@@ -1,7 +1,7 @@
 //! LoRanPAC of infinite width: samples are kept, and the arc-cosine kernel gives their inner products.
 //!
 //! With Z the kept samples (d x n) and `K = k(Z, Z)`, the classifier is `scores(x) = A k(Z, x)`, where A filters the
-//! spectrum of K as the explicit form filters that of S ([`crate::filter`]). Learning is appending.
+//! spectrum of K as the explicit form filters that of S ([`crate::filter`]). Learning appends samples.
 //!
 //! Beyond a cap, samples are evicted. An evicted sample leaves its projection on the span of the others, `phi(x) ~ Phi b`:
 //!
@@ -37,7 +37,7 @@ use crate::memory::{product, sum};
 use crate::plan::with_slack;
 use crate::width::Width;
 
-/// A kernel matrix of more bytes than this is not kept for the next classifier, but computed again: 16,384 samples.
+/// A kernel matrix of more bytes than this is recomputed for each classifier instead of kept: 16,384 samples.
 const LARGEST_KEPT: usize = 2 << 30;
 
 /// LoRanPAC of infinite width.
@@ -52,14 +52,14 @@ pub struct KernelModel {
 }
 
 impl KernelModel {
-    /// A model that has learned nothing yet.
+    /// Creates a model that has learned nothing yet.
     pub fn new(space: ArcCosine, config: Config) -> Result<Self, Error> {
         let config = config.validate_for(Width::Infinite)?;
         let (table, state, kernel) = (LabelTable::default(), KernelState::default(), Arc::default());
         Ok(KernelModel { space, config, table, state, kernel, classifier: None })
     }
 
-    /// A model from its parts; None if they do not fit together.
+    /// Creates a model from its parts; returns None if they do not fit together.
     pub fn from_parts(
         space: ArcCosine,
         config: Config,
@@ -71,22 +71,23 @@ impl KernelModel {
         Ok(fits.then_some(KernelModel { table, state, ..model }))
     }
 
-    /// What it consists of.
+    /// Returns the state of the model.
     pub fn state(&self) -> &KernelState {
         &self.state
     }
 
-    /// Number of kept samples, n.
+    /// Returns the number of kept samples, n.
     pub fn len(&self) -> usize {
         self.state.len()
     }
 
-    /// Whether no sample is kept.
+    /// Returns whether no sample is kept.
     pub fn is_empty(&self) -> bool {
         self.state.is_empty()
     }
 
-    /// Takes a classifier that was formed from the same samples (A transposed, n x c); false if the size differs.
+    /// Restores a classifier that was formed from the same samples (A transposed, n x c); returns false if the size
+    /// differs.
     pub fn set_classifier(&mut self, weights: Mat<f64>, facts: Facts, lost: f64) -> bool {
         let fits = (weights.nrows(), weights.ncols()) == (self.len(), self.table.len());
         if fits {
@@ -96,7 +97,7 @@ impl KernelModel {
         fits
     }
 
-    /// Learns a task, and reports what changed. Samples are appended, and nothing is computed but what the cap asks for.
+    /// Learns a task, and reports the changes. Samples are appended, and nothing is computed except for evictions.
     pub fn learn_with(
         &mut self,
         x: Features<'_>,
@@ -133,15 +134,15 @@ impl KernelModel {
         Polar::new(MatRef::from_column_major_slice(&self.state.samples, self.space.dim(), self.len()))
     }
 
-    /// K of all kept samples, from scratch. What becomes part of the state must not depend, not even in the last bit, on
-    /// when blocks of K were computed: a model that was read from a file has none.
+    /// Recomputes K of all kept samples. The state must not depend, even in the last bit, on when blocks of K were
+    /// computed: a model that was read from a file has none.
     fn renew_kernel(&mut self) {
         let mut kernel = Gram::default();
         extend_kernel(&mut kernel, &self.polar());
         self.kernel = Arc::new(kernel);
     }
 
-    /// K of all kept samples: what is missing is computed.
+    /// Returns K of all kept samples; missing blocks are computed.
     fn kernel(&mut self, polar: &Polar) -> &mut Gram {
         let kernel = Arc::make_mut(&mut self.kernel);
         extend_kernel(kernel, polar);
@@ -149,12 +150,12 @@ impl KernelModel {
     }
 
     fn limits(&self) -> Limits {
-        // Beyond a cap there are more samples than rows, and it is a share of the rows that is cut.
+        // Beyond a cap there are more samples than rows, and the truncated share refers to the rows.
         let Config { max_rank, .. } = self.config;
         Limits { width: self.len(), samples: self.state.learned(), max_rank, keep_null: false }
     }
 
-    /// Filters the spectrum of K. K is complete.
+    /// Forms the classifier by filtering the spectrum of K, which must be complete.
     fn formed(&mut self) -> Result<Formed, Error> {
         let samples = self.state.learned();
         let labelled = self.state.counts.iter().sum::<usize>() as f64 / samples as f64;
@@ -173,8 +174,8 @@ impl KernelModel {
         let problem = Problem { gram: &mut kernel, targets: &labels, side, limits, labelled };
         let solution = problem.solve(filter)?;
         let (x, mut facts) = (solution.coefficients, solution.facts);
-        // What was lost changes the scores of all samples by a matrix of at most this length: `W (H - Phi (...))`, with
-        // |W|^2 the largest eigenvalue of `X K X'`.
+        // The loss changes the scores of all samples by a matrix of at most this norm: `W (H - Phi (...))`, with |W|^2
+        // the largest eigenvalue of `X K X'`.
         let squared = &x * (kernel.to_matrix() * x.transpose());
         let squared =
             squared.self_adjoint_eigenvalues(Triangle::Lower).map_err(|_| Error::Eigen { rank: x.nrows() })?;
@@ -188,7 +189,7 @@ impl KernelModel {
         Ok(Formed { weights: &g * x.transpose(), facts, lost })
     }
 
-    /// The classifier of what was formed. `kernel` is K, if it stays in memory.
+    /// Returns the classifier of the formed coefficients. `kernel` is K, if it stays in memory.
     fn classifier_of(&self, samples: Polar, formed: Formed, kernel: Option<Arc<Gram>>) -> Classifier {
         let Formed { weights, facts, lost } = formed;
         let directions = KernelDirections {
@@ -203,10 +204,10 @@ impl KernelModel {
             .with_directions(Directions::Kernel(directions))
     }
 
-    /// Samples as they are kept: in single precision, or rounded to half.
+    /// Returns samples as they are stored: in single precision, or rounded to half.
     fn rounded(&self, x: Features<'_>) -> Vec<f32> {
         let all = (0..x.len()).flat_map(|row| x.row(row)).copied();
-        // Adding zero makes -0 and 0 the same.
+        // Adding zero makes -0 and 0 equal.
         match self.config.half {
             true => all.map(|v| half::f16::from_f32(v).to_f32() + 0.0).collect(),
             false => all.map(|v| v + 0.0).collect(),
@@ -214,7 +215,7 @@ impl KernelModel {
     }
 }
 
-/// A', what forming it showed, and a bound on what has changed in `H H'`.
+/// A', its facts, and a bound on the change of `H H'`.
 struct Formed {
     weights: Mat<f64>,
     facts: Facts,
@@ -269,7 +270,7 @@ impl Learner for KernelModel {
             ridge: facts.map(|f| f.ridge),
             train_mse: facts.map(|f| f.train_mse),
             train_mse_upper: facts.map(|f| f.train_mse_upper),
-            certificate: facts.map(|f| Certificate::from_books(&self.books(), f)),
+            certificate: facts.map(|f| Certificate::from_ledger(&self.ledger(), f)),
             leave_one_out: facts.and_then(|f| f.leave_one_out),
             ..Summary::default()
         }
@@ -290,7 +291,7 @@ impl Learner for KernelModel {
         let Config { max_rank, chunk, .. } = self.config;
         let most = with_slack(max_rank, chunk).saturating_add(chunk);
         let n = stream.samples.min(most);
-        // Beyond the cap: K, M - I, G or a factor of K, and what is multiplied.
+        // Beyond the cap: K, M - I, G or a factor of K, and a product.
         let capped = self.state.evicted.is_some() || stream.samples > with_slack(max_rank, chunk);
         let squares = if capped { 6 } else { 1 };
         let columns =

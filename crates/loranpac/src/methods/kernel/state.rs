@@ -1,10 +1,10 @@
-//! The state of a model of infinite width: the samples that it keeps, and the contribution of evicted ones.
+//! The state of a model of infinite width: the kept samples, and the contribution of evicted ones.
 
 use faer::Mat;
 
 use crate::features::Features;
 
-/// What the model consists of.
+/// The parts of the model.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct KernelState {
     /// Z: the kept samples, one after the other.
@@ -26,11 +26,11 @@ pub struct Evicted {
     pub sums: Mat<f64>,
     /// Number of evicted samples.
     pub samples: usize,
-    /// How many of them belong to a class that was removed.
+    /// Evicted samples whose class was removed.
     pub unlabelled: usize,
     /// How often samples were evicted.
     pub evictions: usize,
-    /// A bound on the length of what the projections lost: `|H - Phi (...)|_F`, without the latest eviction.
+    /// A bound on the length of the residuals of the projections: `|H - Phi (...)|_F`, without the latest eviction.
     pub error: f64,
     /// The same for the latest eviction, until another sample is learned: its residuals are orthogonal to all kept samples,
     /// and cost the classifier nothing.
@@ -38,13 +38,13 @@ pub struct Evicted {
 }
 
 impl Evicted {
-    /// No sample has been evicted.
+    /// Creates the contribution of no samples.
     pub(super) fn none() -> Self {
         let (mass, sums) = (Mat::zeros(0, 0), Mat::zeros(0, 0));
         Evicted { mass, sums, samples: 0, unlabelled: 0, evictions: 0, error: 0.0, latest: 0.0 }
     }
 
-    /// New samples may have components along the residuals of the latest eviction.
+    /// Adds the loss of the latest eviction to the total: new samples may have components along its residuals.
     pub(super) fn settle(&mut self) {
         self.error += std::mem::take(&mut self.latest);
     }
@@ -57,22 +57,22 @@ impl Evicted {
 }
 
 impl KernelState {
-    /// Number of kept samples, n.
+    /// Returns the number of kept samples, n.
     pub fn len(&self) -> usize {
         self.classes.len()
     }
 
-    /// Whether no sample is kept.
+    /// Returns whether no sample is kept.
     pub fn is_empty(&self) -> bool {
         self.classes.is_empty()
     }
 
-    /// Samples learned, M.
+    /// Returns the number of samples learned, M.
     pub fn learned(&self) -> usize {
         self.counts.iter().sum::<usize>() + self.evicted.as_ref().map_or(0, |evicted| evicted.unlabelled)
     }
 
-    /// Whether the parts fit together, for samples of `dim` features and so many classes.
+    /// Returns whether the parts fit together, for samples of `dim` features and this many classes.
     pub(super) fn fits(&self, dim: usize, classes: usize) -> bool {
         let n = self.len();
         let mut own = vec![0; classes];
@@ -87,7 +87,7 @@ impl KernelState {
         evicted.fits(n, classes) && all.is_some() && n.checked_add(evicted.samples) == all
     }
 
-    /// Y of the kept samples, c x n.
+    /// Returns Y of the kept samples, c x n.
     pub(super) fn labels(&self, classes: usize) -> Mat<f64> {
         let mut labels = Mat::zeros(classes, self.len());
         self.classes.iter().enumerate().for_each(|(i, class)| labels[(*class, i)] = 1.0);
