@@ -168,7 +168,7 @@ def test_models_are_merged_by_path(blobs, tmp_path):
     x, _ = blobs(np.arange(40) % 4)
     a, b = whole.decision_function(x), merged.decision_function(x)
     assert np.abs(a - b).max() < 1e-4 * np.abs(a).max()
-    with pytest.raises(ValueError, match="there already"):
+    with pytest.raises(ValueError, match="exists already"):
         merge_models(paths, tmp_path / "all.lrp")
     with pytest.raises(ValueError, match="at least one"):
         merge_models([], tmp_path / "none.lrp")

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use loranpac::memory::sum;
 use loranpac::{Classifier, Label, lift};
@@ -21,7 +21,8 @@ use crate::threads::detached;
 #[pyclass(frozen, module = "loranpac._engine")]
 pub struct Learner {
     state: Mutex<State>,
-    /// The latest classifier. It answers while another thread teaches the model; the lock is held to copy it only.
+    /// The classifier of the latest complete state, if it was formed. It answers while another thread teaches the model. Its
+    /// lock is held to copy it only, and taken after that of the state if both are.
     latest: Mutex<Option<Classifier>>,
     threads: usize,
 }
@@ -39,24 +40,29 @@ impl Learner {
 
     /// The same for work that changes the model: the latest classifier is outdated afterwards.
     fn changing<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut State) -> PyResult<T> + Send) -> PyResult<T> {
-        let outcome = self.with(py, work);
-        self.outdate(py);
-        outcome
+        self.with(py, |state| {
+            let outcome = work(state);
+            *self.latest() = None;
+            outcome
+        })
     }
 
-    fn outdate(&self, py: Python<'_>) {
-        *self.latest.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner) = None;
+    fn latest(&self) -> MutexGuard<'_, Option<Classifier>> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The classifier: the latest, or a new one if the model has changed.
+    /// The classifier: the latest, or a new one if the model has changed. The state stays locked until the new one is stored:
+    /// a change in between would leave an outdated one.
     fn classifier(&self, py: Python<'_>) -> PyResult<Classifier> {
-        let latest = self.latest.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).clone();
+        let latest = py.detach(|| self.latest().clone());
         if let Some(classifier) = latest {
             return Ok(classifier);
         }
-        let classifier = self.with(py, State::classifier)?;
-        let mut latest = self.latest.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-        Ok(latest.insert(classifier).clone())
+        self.with(py, |state| {
+            let classifier = state.classifier()?;
+            *self.latest() = Some(classifier.clone());
+            Ok(classifier)
+        })
     }
 }
 
@@ -85,14 +91,17 @@ impl Learner {
         Ok(Learner::of(state, threads))
     }
 
-    /// Learns a task. An interrupt between chunks ends it; what came before has been learned then. The lock is not held
-    /// while Python looks at signals, because a handler may want to use the model.
+    /// Learns a task. An interrupt between chunks ends it; the chunks before it have been learned. The lock is not held
+    /// while Python handles signals, because a handler may use the model. `progress` is called after each chunk with the
+    /// number of samples learned, and whether a group of chunks is complete.
+    #[pyo3(signature = (x, codes, names, progress=None))]
     fn learn(
         &self,
         py: Python<'_>,
         x: PyReadonlyArray2<'_, f32>,
         codes: PyReadonlyArray1<'_, i64>,
         names: Vec<PyLabel>,
+        progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let (x, labels) = (features(&x)?, labels_of(&codes, &names)?);
         // All of it is checked before any of it is learned.
@@ -107,9 +116,7 @@ impl Learner {
             state.ensure_learning(x.len(), classes)?;
             state.pieces(x.len())
         })?;
-        let outcome = self.learn_pieces(py, x, &labels, rows, chunk);
-        self.outdate(py);
-        outcome
+        self.learn_pieces(py, x, &labels, (rows, chunk), progress.as_ref())
     }
 
     /// Forms the classifier, if the last task has made it stale.
@@ -259,7 +266,7 @@ impl Learner {
         let merged = detached(py, slf.get().threads, || loranpac_store::merge(parts, again))?;
         let Merged { session, warnings } = merged.map_err(errors::store)?;
         *guards[0].1 = State::stored(session)?;
-        slf.get().outdate(py);
+        *slf.get().latest() = None;
         Ok(errors::warnings(warnings))
     }
 
@@ -353,61 +360,61 @@ impl Learner {
 }
 
 impl Learner {
-    /// Learns pieces of at most `chunk` samples, and looks at signals in between.
+    /// Learns groups of `rows` samples in pieces of at most `chunk`. Handles signals and reports progress in between.
     fn learn_pieces(
         &self,
         py: Python<'_>,
         x: loranpac::Features<'_>,
         labels: &[Label],
-        rows: usize,
-        chunk: usize,
+        (rows, chunk): (usize, usize),
+        progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let mut digest = TaskDigest::default();
-        let (mut done, mut signal) = (0, Ok(()));
+        let (mut done, mut outcome) = (0, Ok(()));
         for (x_part, part) in x.chunks(rows).zip(labels.chunks(rows)) {
             let piece = part.len().div_ceil(part.len().div_ceil(chunk));
             let before = done;
             for (x_piece, piece) in x_part.chunks(piece).zip(part.chunks(piece)) {
-                self.with(py, |state| match &mut state.engine {
-                    Engine::Stored(session) => session.learn(x_piece, piece).map_err(errors::store),
-                    Engine::Other(learner, samples) => {
-                        learner.learn(x_piece, piece).map_err(errors::engine)?;
-                        *samples += piece.len();
-                        Ok(())
-                    }
-                })?;
-                done += piece.len();
-                signal = py.check_signals();
-                if signal.is_err() {
+                outcome = self.with(py, |state| state.learn(x_piece, piece));
+                if outcome.is_ok() {
+                    done += piece.len();
+                    let reported = progress.map(|report| report.call1((done, done - before == part.len())));
+                    outcome = reported.transpose().and_then(|_| py.check_signals());
+                }
+                if outcome.is_err() {
                     break;
                 }
             }
             let learned = done - before;
-            x_part.chunks(learned).take(1).for_each(|x| digest.add(x, &part[..learned]));
-            if signal.is_err() {
+            if learned > 0 {
+                x_part.chunks(learned).take(1).for_each(|x| digest.add(x, &part[..learned]));
+            }
+            if outcome.is_err() {
                 break;
             }
         }
-        self.with(py, |state| {
-            if let Engine::Stored(session) = &mut state.engine {
-                session.note("partial_fit", &digest.finish());
-            }
-            Ok(())
-        })?;
-        signal.map_err(|signal| interrupted(py, signal, done, labels.len()))
+        if done > 0 {
+            self.changing(py, |state| {
+                if let Engine::Stored(session) = &mut state.engine {
+                    session.note("partial_fit", &digest.finish());
+                }
+                Ok(())
+            })?;
+        }
+        outcome.map_err(|error| interrupted(py, error, done, labels.len()))
     }
 }
 
-/// The interrupt, with what has been learned by then.
-fn interrupted(py: Python<'_>, signal: PyErr, done: usize, all: usize) -> PyErr {
-    if !signal.is_instance_of::<PyKeyboardInterrupt>(py) {
-        return signal;
+/// An interrupt with the number of samples learned; other errors unchanged.
+fn interrupted(py: Python<'_>, error: PyErr, done: usize, all: usize) -> PyErr {
+    if !error.is_instance_of::<PyKeyboardInterrupt>(py) {
+        return error;
     }
-    let error = PyKeyboardInterrupt::new_err(if done == all {
+    let interrupt = PyKeyboardInterrupt::new_err(if done == all {
         format!("all {all} samples have been learned")
     } else {
         format!("{done} of {all} samples have been learned; partial_fit(X[{done}:], y[{done}:]) learns the rest")
     });
-    error.set_cause(py, Some(signal));
-    error
+    interrupt.set_cause(py, Some(error));
+    interrupt
 }
