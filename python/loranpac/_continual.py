@@ -200,6 +200,8 @@ class ContinualClassifier(Editing, Prediction, Facts):
         folder = os.path.abspath(path)
         if os.path.exists(folder) and not overwrite and folder != getattr(self, "_folder", None):
             raise FileExistsError(f"{os.fspath(path)!r} already exists; overwrite=True makes this its next version")
+        if self.encoder is not None and (recorded := self._learner.name_encoder(self.encoder)) != self.encoder:
+            warnings.warn(f"encoder: the model keeps the name {recorded!r} under which it has learned", stacklevel=2)
         self._learner.save(folder, overwrite)
         self._folder = folder
         return self

@@ -49,7 +49,7 @@ def test_the_command_line_goes_on_with_what_python_began(blobs, tmp_path):
     x, _ = blobs(np.arange(40) % 5)
     a, b = model.decision_function(x), again.decision_function(x)
     assert np.abs(a - b).max() < 1e-4 * np.abs(a).max()
-    # It knows what the command line has learned, and the other way round.
+    # Both detect what the other has learned.
     with pytest.warns(UserWarning, match="learned before"):
         again.partial_fit(*more)
     assert "learned before" in command("learn", tmp_path / "m.lrp", tmp_path / "more.npz", code=1)

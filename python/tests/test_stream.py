@@ -1,6 +1,7 @@
 """Learning task by task, and everything that a model can be asked for afterwards."""
 
 import os
+import pickle
 import signal
 import threading
 import time
@@ -159,7 +160,7 @@ def test_novelty_tells_the_foreign_from_the_known(blobs, model):
     novelty = model.novelty(known), model.novelty(foreign)
     assert all(((values >= 0) & (values <= 1)).all() for values in novelty)
     assert np.median(novelty[1]) > np.median(novelty[0])
-    with pytest.raises(TypeError, match="simplecil cannot tell"):
+    with pytest.raises(TypeError, match="simplecil cannot measure novelty"):
         make("simplecil").fit(*blobs([0, 1])).novelty(known)
 
 
@@ -287,6 +288,35 @@ def test_predictions_need_not_wait_for_the_end_of_a_task(blobs, model):
     teaching.clear()
     thread.join()
     assert sum(during) > 2
+
+
+def test_answers_during_a_task_are_those_of_the_state_before_it(blobs, model):
+    x, y = blobs(np.arange(10_000) % 8)
+    test = x[:20]
+    before, names, during = model.decision_function(test), list(range(8)), []
+    learner = model._learner
+    # Called between chunks, where another thread could ask as well.
+    learner.learn(x, y.astype(np.int64), names, lambda *_: during.append(model.decision_function(test)))
+    assert len(during) > 2 and all(np.array_equal(answer, before) for answer in during)
+    assert not np.array_equal(model.decision_function(test), before)
+
+
+def test_an_outdated_classifier_is_never_kept(blobs, model):
+    x, y = blobs(np.repeat([2, 4], 50))
+    stop = threading.Event()
+
+    def predict():
+        while not stop.is_set():
+            model.predict(x[:3])
+
+    thread = threading.Thread(target=predict)
+    thread.start()
+    for number in range(50):
+        model.partial_fit(x[2 * number : 2 * number + 2], y[2 * number : 2 * number + 2])
+    stop.set()
+    thread.join()
+    fresh = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(model.decision_function(x), fresh.decision_function(x))
 
 
 def test_several_threads_may_use_one_model(blobs, model):

@@ -1,4 +1,4 @@
-//! A learner in memory.
+//! The learner behind an estimator.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -67,7 +67,7 @@ impl Learner {
 }
 
 fn broken() -> PyErr {
-    PyValueError::new_err("an earlier call failed half-way; this model cannot be used any more")
+    PyValueError::new_err("an earlier call failed in the middle of a change; load the model again or fit a new one")
 }
 
 #[pymethods]
@@ -78,7 +78,7 @@ impl Learner {
         Ok(Learner::of(state, threads))
     }
 
-    /// Reads a model from the disk.
+    /// Reads a model from disk.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf, threads: usize) -> PyResult<Learner> {
         let state = detached(py, threads, || {
@@ -104,7 +104,7 @@ impl Learner {
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let (x, labels) = (features(&x)?, labels_of(&codes, &names)?);
-        // All of it is checked before any of it is learned.
+        // The whole task is checked before any sample is learned.
         let (rows, chunk) = self.with(py, |state| {
             x.validate(state.space.dim()).map_err(errors::engine)?;
             if let Engine::Stored(session) = &state.engine {
@@ -119,12 +119,12 @@ impl Learner {
         self.learn_pieces(py, x, &labels, (rows, chunk), progress.as_ref())
     }
 
-    /// Forms the classifier, if the last task has made it stale.
+    /// Forms the classifier, if it is outdated.
     fn prepare(&self, py: Python<'_>) -> PyResult<()> {
         self.classifier(py).map(drop)
     }
 
-    /// Scores of these classes; one that the model does not know gets minus infinity.
+    /// Scores of these classes; minus infinity for classes without samples.
     fn scores<'py>(
         &self,
         py: Python<'py>,
@@ -196,7 +196,7 @@ impl Learner {
         })
     }
 
-    /// What is known about the model, as JSON. The classifier is formed if need be.
+    /// The summary of the model, as JSON. Forms the classifier if it is outdated.
     fn summary(&self, py: Python<'_>) -> PyResult<String> {
         self.with(py, |state| {
             state.classifier()?;
@@ -220,7 +220,16 @@ impl Learner {
         self.with(py, |state| Ok(serde_json::json!(state.session("be written to a disk")?.manifest()).to_string()))
     }
 
-    /// Writes the model: into a new folder, or as the next version of the one that is there.
+    /// Records the name of the encoder, if none is recorded; returns the recorded one.
+    fn name_encoder(&self, py: Python<'_>, name: String) -> PyResult<Option<String>> {
+        self.with(py, |state| {
+            let session = state.session("be saved")?;
+            session.name_encoder(&name);
+            Ok(session.manifest().encoder.name.clone())
+        })
+    }
+
+    /// Writes the model into a new folder, or as the next version of an existing model.
     fn save(&self, py: Python<'_>, path: PathBuf, overwrite: bool) -> PyResult<()> {
         self.with(py, |state| state.session("be saved")?.save(&path, overwrite).map_err(errors::store))
     }
@@ -230,17 +239,17 @@ impl Learner {
         self.with(py, |state| state.session("be saved")?.save_copy(&path).map_err(errors::store))
     }
 
-    /// Writes the classifier as ONNX, or as a small file that `loranpac predict` takes.
+    /// Writes the classifier as ONNX, or as a small file for `loranpac predict`.
     fn export(&self, py: Python<'_>, path: PathBuf, half: bool, probabilities: bool) -> PyResult<()> {
         let precision = if half { Precision::F16 } else { Precision::F32 };
         self.with(py, |state| state.export(&path, precision, probabilities))
     }
 
-    /// Takes in what others have learned.
+    /// Merges other learners into this one.
     fn merge(slf: &Bound<'_, Self>, others: Vec<Bound<'_, Learner>>, again: bool) -> PyResult<Vec<String>> {
         let py = slf.py();
         let all: Vec<&Learner> = std::iter::once(slf.get()).chain(others.iter().map(|other| other.get())).collect();
-        // Always in the same order, so that two threads cannot wait for each other.
+        // Locks are always taken in the same order, so that two threads cannot deadlock.
         let mut order: Vec<usize> = (0..all.len()).collect();
         order.sort_by_key(|&number| std::ptr::from_ref(all[number]));
         if order.windows(2).any(|pair| std::ptr::eq(all[pair[0]], all[pair[1]])) {
@@ -270,17 +279,18 @@ impl Learner {
         Ok(errors::warnings(warnings))
     }
 
-    /// Removes a class from prediction; None if that was done before.
+    /// Removes a class from prediction; None if it was removed before.
     fn forget(&self, py: Python<'_>, label: PyLabel) -> PyResult<Option<usize>> {
         self.changing(py, |state| state.edit("forget", |model| model.forget(&label.0)))
     }
 
-    /// Gives a class another name; None if that was done before.
+    /// Renames a class; None if it was renamed so before.
     fn rename(&self, py: Python<'_>, from: PyLabel, to: PyLabel) -> PyResult<Option<usize>> {
         self.changing(py, |state| state.edit("rename classes", |model| model.rename(&from.0, &to.0)))
     }
 
-    /// Moves samples to other labels; gives the number of those that could not be checked, or None if that was done before.
+    /// Moves samples to other labels. Returns the number of samples that could not be checked, or None if the same edit was
+    /// applied before.
     fn relabel(
         &self,
         py: Python<'_>,
@@ -297,8 +307,8 @@ impl Learner {
         })
     }
 
-    /// Takes samples back that have been learned; gives the number of those that could not be checked, or None if that was
-    /// done before.
+    /// Removes samples that were learned. Returns the number of samples that could not be checked, or None if the same edit
+    /// was applied before.
     fn unlearn(
         &self,
         py: Python<'_>,
@@ -314,7 +324,7 @@ impl Learner {
         })
     }
 
-    /// Whether these samples have been learned before, as one task.
+    /// Whether these samples were learned before, as one task.
     fn knows(
         &self,
         py: Python<'_>,
@@ -331,7 +341,7 @@ impl Learner {
         })
     }
 
-    /// Fits the temperature of probabilities to samples that have not been learned; columns of `codes` are the model's.
+    /// Fits the temperature of probabilities to samples that were not learned.
     fn calibrate(
         &self,
         py: Python<'_>,

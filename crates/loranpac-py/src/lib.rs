@@ -1,5 +1,5 @@
-//! The engine as a Python extension, `loranpac._engine`. It is thin: arrays come in as float32 in C order, labels as
-//! numbers that point into a list, facts go out as JSON. What users see is in `python/loranpac`.
+//! The engine as a Python extension, `loranpac._engine`. It is thin: it takes C-order float32 arrays, and labels as indices
+//! into a list; it returns facts as JSON. The public interface is in `python/loranpac`.
 
 mod bench;
 mod errors;
