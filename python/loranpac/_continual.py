@@ -222,3 +222,18 @@ class ContinualClassifier(Editing, Prediction, Facts):
         if not os.fspath(path).endswith(".onnx"):
             raise ValueError(f"path: a name that ends with .onnx is expected, not {os.fspath(path)!r}")
         self._learner.export(path, half, probabilities)
+
+    def to_safetensors(self, path: Path, *, half: bool = False) -> None:
+        """Write the classifier as a small file for ``loranpac predict``.
+
+        Parameters
+        ----------
+        path : path
+            A file whose name ends with ``.safetensors``.
+        half : bool
+            Weights in half precision: half the size.
+        """
+        self._check_fitted()
+        if not os.fspath(path).endswith(".safetensors"):
+            raise ValueError(f"path: a name that ends with .safetensors is expected, not {os.fspath(path)!r}")
+        self._learner.export(path, half, False)

@@ -196,6 +196,16 @@ def test_onnx_gives_the_same_scores(blobs, tmp_path):
     np.testing.assert_array_equal(model.classes_[index], model.predict(x))
 
 
+def test_the_command_line_predicts_with_an_exported_file(blobs, tmp_path):
+    model = LoRanPACClassifier(width=WIDTH).fit(*blobs(np.repeat([0, 1, 2], 15)))
+    model.to_safetensors(tmp_path / "m.safetensors")
+    x, y = blobs(np.arange(30) % 3)
+    answers = scores_of(tmp_path / "m.safetensors", npz(tmp_path / "test.npz", x, y))
+    np.testing.assert_allclose(answers, model.decision_function(x), rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match="ends with .safetensors"):
+        model.to_safetensors(tmp_path / "m.bin")
+
+
 def test_the_command_is_the_same_as_everywhere():
     assert command("--version").strip().startswith("loranpac ")
     assert "not a model" in command("predict", "no-such.lrp", "x.npz", code=1)

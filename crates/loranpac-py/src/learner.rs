@@ -2,72 +2,24 @@
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use loranpac::memory::sum;
-use loranpac::{Classifier, Label, lift};
-use loranpac_store::{Fingerprint, Merged, Precision, ROWS, Session, TaskDigest, temperature};
+use loranpac::{Label, lift};
+use loranpac_store::{Fingerprint, Merged, Precision, ROWS, Session, temperature};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 
 use crate::errors;
 use crate::samples::{PyLabel, features, labels_of};
+use crate::shared::Shared;
 use crate::state::{Engine, Options, State, ensure};
 use crate::threads::detached;
 
 /// A learner.
 #[pyclass(frozen, module = "loranpac._engine")]
 pub struct Learner {
-    state: Mutex<State>,
-    /// The classifier of the latest complete state, if it was formed. It answers while another thread teaches the model. Its
-    /// lock is held to copy it only, and taken after that of the state if both are.
-    latest: Mutex<Option<Classifier>>,
-    threads: usize,
-}
-
-impl Learner {
-    fn of(state: State, threads: usize) -> Learner {
-        Learner { state: Mutex::new(state), latest: Mutex::default(), threads }
-    }
-
-    fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut State) -> PyResult<T> + Send) -> PyResult<T> {
-        let mut state = self.state.lock_py_attached(py).map_err(|_| broken())?;
-        let state = &mut *state;
-        detached(py, self.threads, || work(state))?
-    }
-
-    /// The same for work that changes the model: the latest classifier is outdated afterwards.
-    fn changing<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut State) -> PyResult<T> + Send) -> PyResult<T> {
-        self.with(py, |state| {
-            let outcome = work(state);
-            *self.latest() = None;
-            outcome
-        })
-    }
-
-    fn latest(&self) -> MutexGuard<'_, Option<Classifier>> {
-        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The classifier: the latest, or a new one if the model has changed. The state stays locked until the new one is stored:
-    /// a change in between would leave an outdated one.
-    fn classifier(&self, py: Python<'_>) -> PyResult<Classifier> {
-        let latest = py.detach(|| self.latest().clone());
-        if let Some(classifier) = latest {
-            return Ok(classifier);
-        }
-        self.with(py, |state| {
-            let classifier = state.classifier()?;
-            *self.latest() = Some(classifier.clone());
-            Ok(classifier)
-        })
-    }
-}
-
-fn broken() -> PyErr {
-    PyValueError::new_err("an earlier call failed in the middle of a change; load the model again or fit a new one")
+    shared: Shared,
 }
 
 #[pymethods]
@@ -75,7 +27,7 @@ impl Learner {
     #[new]
     fn new(py: Python<'_>, options: Options, threads: usize) -> PyResult<Learner> {
         let state = detached(py, threads, || State::new(&options))??;
-        Ok(Learner::of(state, threads))
+        Ok(Learner { shared: Shared::new(state, threads) })
     }
 
     /// Reads a model from disk.
@@ -88,7 +40,7 @@ impl Learner {
             ensure(needed, &path.display().to_string(), "a model of a smaller width or max_rank needs less")?;
             State::stored(session.into_memory().map_err(errors::store)?)
         })??;
-        Ok(Learner::of(state, threads))
+        Ok(Learner { shared: Shared::new(state, threads) })
     }
 
     /// Learns a task. An interrupt between chunks ends it; the chunks before it have been learned. The lock is not held
@@ -105,7 +57,7 @@ impl Learner {
     ) -> PyResult<()> {
         let (x, labels) = (features(&x)?, labels_of(&codes, &names)?);
         // The whole task is checked before any sample is learned.
-        let (rows, chunk) = self.with(py, |state| {
+        let (rows, chunk) = self.shared.with(py, |state| {
             x.validate(state.space.dim()).map_err(errors::engine)?;
             if let Engine::Stored(session) = &state.engine {
                 session.manifest().config.accepts(x).map_err(errors::engine)?;
@@ -116,12 +68,12 @@ impl Learner {
             state.ensure_learning(x.len(), classes)?;
             state.pieces(x.len())
         })?;
-        self.learn_pieces(py, x, &labels, (rows, chunk), progress.as_ref())
+        self.shared.learn_pieces(py, x, &labels, (rows, chunk), progress.as_ref())
     }
 
     /// Forms the classifier, if it is outdated.
     fn prepare(&self, py: Python<'_>) -> PyResult<()> {
-        self.classifier(py).map(drop)
+        self.shared.classifier(py).map(drop)
     }
 
     /// Scores of these classes; minus infinity for classes without samples.
@@ -132,10 +84,10 @@ impl Learner {
         names: Vec<PyLabel>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let x = features(&x)?;
-        let classifier = self.classifier(py)?;
+        let classifier = self.shared.classifier(py)?;
         let needed = loranpac::memory::product(&[8, x.len(), names.len()]);
         if needed > 1 << 20 {
-            detached(py, self.threads, || {
+            detached(py, self.shared.threads, || {
                 let what = format!("prediction of {} samples", x.len());
                 ensure(needed, &what, "give fewer samples at a time, or reduce width")
             })??;
@@ -143,7 +95,7 @@ impl Learner {
         let columns: Vec<Option<usize>> = names.iter().map(|name| classifier.column(&name.0)).collect();
         let mut values = Vec::with_capacity(x.len() * names.len());
         for part in x.chunks(ROWS) {
-            let scores = detached(py, self.threads, || classifier.scores(part))?.map_err(errors::engine)?;
+            let scores = detached(py, self.shared.threads, || classifier.scores(part))?.map_err(errors::engine)?;
             for row in scores.rows() {
                 values.extend(columns.iter().map(|column| column.map_or(f32::NEG_INFINITY, |column| row[column])));
             }
@@ -155,7 +107,7 @@ impl Learner {
     /// Lifted samples, one in each row.
     fn lift<'py>(&self, py: Python<'py>, x: PyReadonlyArray2<'py, f32>) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let x = features(&x)?;
-        let (values, width) = self.with(py, |state| {
+        let (values, width) = self.shared.with(py, |state| {
             x.validate(state.space.dim()).map_err(errors::engine)?;
             let infinite = || PyValueError::new_err("width=inf: infinitely many features cannot be computed");
             let map = state.space.map().ok_or_else(infinite)?;
@@ -172,10 +124,10 @@ impl Learner {
         x: PyReadonlyArray2<'py, f32>,
     ) -> PyResult<Option<Bound<'py, PyArray1<f64>>>> {
         let x = features(&x)?;
-        let classifier = self.classifier(py)?;
+        let classifier = self.shared.classifier(py)?;
         let mut values = Vec::with_capacity(x.len());
         for part in x.chunks(ROWS) {
-            let novelty = detached(py, self.threads, || classifier.novelty(part))?.map_err(errors::engine)?;
+            let novelty = detached(py, self.shared.threads, || classifier.novelty(part))?.map_err(errors::engine)?;
             let Some(novelty) = novelty else { return Ok(None) };
             values.extend(novelty);
             py.check_signals()?;
@@ -185,12 +137,12 @@ impl Learner {
 
     /// Labels by column, in order of first appearance.
     fn labels(&self, py: Python<'_>) -> PyResult<Vec<PyLabel>> {
-        self.with(py, |state| Ok(state.learner()?.classes().labels().iter().cloned().map(PyLabel).collect()))
+        self.shared.with(py, |state| Ok(state.learner()?.classes().labels().iter().cloned().map(PyLabel).collect()))
     }
 
     /// Samples of each class, by column; None for methods that do not count.
     fn counts(&self, py: Python<'_>) -> PyResult<Option<Vec<usize>>> {
-        self.with(py, |state| match &mut state.engine {
+        self.shared.with(py, |state| match &mut state.engine {
             Engine::Stored(session) => Ok(Some(session.model().map_err(errors::store)?.counts().to_vec())),
             Engine::Other(..) => Ok(None),
         })
@@ -198,7 +150,7 @@ impl Learner {
 
     /// The summary of the model, as JSON. Forms the classifier if it is outdated.
     fn summary(&self, py: Python<'_>) -> PyResult<String> {
-        self.with(py, |state| {
+        self.shared.with(py, |state| {
             state.classifier()?;
             let learner = state.learner()?;
             let summary = learner.summary();
@@ -212,17 +164,18 @@ impl Learner {
 
     /// Eigenvalues of the Gram matrix, in descending order; None for methods that do not keep it.
     fn spectrum(&self, py: Python<'_>) -> PyResult<Option<Vec<f64>>> {
-        self.with(py, State::spectrum)
+        self.shared.with(py, State::spectrum)
     }
 
     /// The manifest of the model, as JSON: lift, settings, encoder, tasks.
     fn manifest(&self, py: Python<'_>) -> PyResult<String> {
-        self.with(py, |state| Ok(serde_json::json!(state.session("be written to a disk")?.manifest()).to_string()))
+        self.shared
+            .with(py, |state| Ok(serde_json::json!(state.session("be written to a disk")?.manifest()).to_string()))
     }
 
     /// Records the name of the encoder, if none is recorded; returns the recorded one.
     fn name_encoder(&self, py: Python<'_>, name: String) -> PyResult<Option<String>> {
-        self.with(py, |state| {
+        self.shared.with(py, |state| {
             let session = state.session("be saved")?;
             session.name_encoder(&name);
             Ok(session.manifest().encoder.name.clone())
@@ -231,24 +184,25 @@ impl Learner {
 
     /// Writes the model into a new folder, or as the next version of an existing model.
     fn save(&self, py: Python<'_>, path: PathBuf, overwrite: bool) -> PyResult<()> {
-        self.with(py, |state| state.session("be saved")?.save(&path, overwrite).map_err(errors::store))
+        self.shared.with(py, |state| state.session("be saved")?.save(&path, overwrite).map_err(errors::store))
     }
 
     /// Writes a copy of the model into a new folder.
     fn save_copy(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        self.with(py, |state| state.session("be saved")?.save_copy(&path).map_err(errors::store))
+        self.shared.with(py, |state| state.session("be saved")?.save_copy(&path).map_err(errors::store))
     }
 
     /// Writes the classifier as ONNX, or as a small file for `loranpac predict`.
     fn export(&self, py: Python<'_>, path: PathBuf, half: bool, probabilities: bool) -> PyResult<()> {
         let precision = if half { Precision::F16 } else { Precision::F32 };
-        self.with(py, |state| state.export(&path, precision, probabilities))
+        self.shared.with(py, |state| state.export(&path, precision, probabilities))
     }
 
     /// Merges other learners into this one.
     fn merge(slf: &Bound<'_, Self>, others: Vec<Bound<'_, Learner>>, again: bool) -> PyResult<Vec<String>> {
         let py = slf.py();
-        let all: Vec<&Learner> = std::iter::once(slf.get()).chain(others.iter().map(|other| other.get())).collect();
+        let others = others.iter().map(|other| &other.get().shared);
+        let all: Vec<&Shared> = std::iter::once(&slf.get().shared).chain(others).collect();
         // Locks are always taken in the same order, so that two threads cannot deadlock.
         let mut order: Vec<usize> = (0..all.len()).collect();
         order.sort_by_key(|&number| std::ptr::from_ref(all[number]));
@@ -257,7 +211,7 @@ impl Learner {
         }
         let mut guards = Vec::new();
         for number in order {
-            guards.push((number, all[number].state.lock_py_attached(py).map_err(|_| broken())?));
+            guards.push((number, all[number].lock(py)?));
         }
         guards.sort_by_key(|(number, _)| *number);
         let (mut samples, mut classes) = (0, 0);
@@ -266,27 +220,27 @@ impl Learner {
             classes += guard.learner()?.classes().len();
         }
         let first = &mut *guards[0].1;
-        detached(py, slf.get().threads, move || first.ensure_learning(samples, classes))??;
+        detached(py, all[0].threads, move || first.ensure_learning(samples, classes))??;
         let mut parts = Vec::new();
         for (number, guard) in &mut guards {
             let name = if *number == 0 { "this model".to_owned() } else { format!("model {number}") };
             parts.push((name, guard.session("be merged")?));
         }
-        let merged = detached(py, slf.get().threads, || loranpac_store::merge(parts, again))?;
+        let merged = detached(py, all[0].threads, || loranpac_store::merge(parts, again))?;
         let Merged { session, warnings } = merged.map_err(errors::store)?;
         *guards[0].1 = State::stored(session)?;
-        *slf.get().latest() = None;
+        all[0].outdate();
         Ok(errors::warnings(warnings))
     }
 
     /// Removes a class from prediction; None if it was removed before.
     fn forget(&self, py: Python<'_>, label: PyLabel) -> PyResult<Option<usize>> {
-        self.changing(py, |state| state.edit("forget", |model| model.forget(&label.0)))
+        self.shared.changing(py, |state| state.edit("forget", |model| model.forget(&label.0)))
     }
 
     /// Renames a class; None if it was renamed so before.
     fn rename(&self, py: Python<'_>, from: PyLabel, to: PyLabel) -> PyResult<Option<usize>> {
-        self.changing(py, |state| state.edit("rename classes", |model| model.rename(&from.0, &to.0)))
+        self.shared.changing(py, |state| state.edit("rename classes", |model| model.rename(&from.0, &to.0)))
     }
 
     /// Moves samples to other labels. Returns the number of samples that could not be checked, or None if the same edit was
@@ -301,7 +255,7 @@ impl Learner {
         again: bool,
     ) -> PyResult<Option<usize>> {
         let (x, from, to) = (features(&x)?, labels_of(&from, &names)?, labels_of(&to, &names)?);
-        self.changing(py, |state| {
+        self.shared.changing(py, |state| {
             state.ensure_edit(x.len(), "relabelling")?;
             state.edit("relabel", |model| model.relabel(x, &from, &to, again))
         })
@@ -318,7 +272,7 @@ impl Learner {
         again: bool,
     ) -> PyResult<Option<usize>> {
         let (x, labels) = (features(&x)?, labels_of(&codes, &names)?);
-        self.changing(py, |state| {
+        self.shared.changing(py, |state| {
             state.ensure_edit(x.len(), "unlearning")?;
             state.edit("unlearn", |model| model.unlearn(x, &labels, again))
         })
@@ -333,7 +287,7 @@ impl Learner {
         names: Vec<PyLabel>,
     ) -> PyResult<bool> {
         let (x, labels) = (features(&x)?, labels_of(&codes, &names)?);
-        self.with(py, |state| match &state.engine {
+        self.shared.with(py, |state| match &state.engine {
             Engine::Stored(session) if !session.manifest().tasks.is_empty() => {
                 Ok(session.task(&Fingerprint::of(x, &labels).digest).is_some())
             }
@@ -350,7 +304,7 @@ impl Learner {
         names: Vec<PyLabel>,
     ) -> PyResult<f64> {
         let (x, labels) = (features(&x)?, labels_of(&codes, &names)?);
-        self.changing(py, |state| {
+        self.shared.changing(py, |state| {
             let classifier = state.classifier()?;
             let scores = classifier.scores(x).map_err(errors::engine)?;
             let known = scores.rows().zip(&labels);
@@ -367,64 +321,4 @@ impl Learner {
             Ok(temperature)
         })
     }
-}
-
-impl Learner {
-    /// Learns groups of `rows` samples in pieces of at most `chunk`. Handles signals and reports progress in between.
-    fn learn_pieces(
-        &self,
-        py: Python<'_>,
-        x: loranpac::Features<'_>,
-        labels: &[Label],
-        (rows, chunk): (usize, usize),
-        progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        let mut digest = TaskDigest::default();
-        let (mut done, mut outcome) = (0, Ok(()));
-        for (x_part, part) in x.chunks(rows).zip(labels.chunks(rows)) {
-            let piece = part.len().div_ceil(part.len().div_ceil(chunk));
-            let before = done;
-            for (x_piece, piece) in x_part.chunks(piece).zip(part.chunks(piece)) {
-                outcome = self.with(py, |state| state.learn(x_piece, piece));
-                if outcome.is_ok() {
-                    done += piece.len();
-                    let reported = progress.map(|report| report.call1((done, done - before == part.len())));
-                    outcome = reported.transpose().and_then(|_| py.check_signals());
-                }
-                if outcome.is_err() {
-                    break;
-                }
-            }
-            let learned = done - before;
-            if learned > 0 {
-                x_part.chunks(learned).take(1).for_each(|x| digest.add(x, &part[..learned]));
-            }
-            if outcome.is_err() {
-                break;
-            }
-        }
-        if done > 0 {
-            self.changing(py, |state| {
-                if let Engine::Stored(session) = &mut state.engine {
-                    session.note("partial_fit", &digest.finish());
-                }
-                Ok(())
-            })?;
-        }
-        outcome.map_err(|error| interrupted(py, error, done, labels.len()))
-    }
-}
-
-/// An interrupt with the number of samples learned; other errors unchanged.
-fn interrupted(py: Python<'_>, error: PyErr, done: usize, all: usize) -> PyErr {
-    if !error.is_instance_of::<PyKeyboardInterrupt>(py) {
-        return error;
-    }
-    let interrupt = PyKeyboardInterrupt::new_err(if done == all {
-        format!("all {all} samples have been learned")
-    } else {
-        format!("{done} of {all} samples have been learned; partial_fit(X[{done}:], y[{done}:]) learns the rest")
-    });
-    interrupt.set_cause(py, Some(error));
-    interrupt
 }

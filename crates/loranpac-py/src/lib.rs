@@ -6,6 +6,7 @@ mod errors;
 mod learner;
 mod models;
 mod samples;
+mod shared;
 mod state;
 mod threads;
 
