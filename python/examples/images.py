@@ -10,7 +10,7 @@ The digits and a fixed random network stand for photographs and a pre-trained Vi
     def encode(images):
         return vit(torch.stack([transform(image) for image in images]))
 
-takes the place of `encode` below; with transformers, `AutoModel` and its `pooler_output` do. Tensors are taken as they are.
+replaces `encode` below; with transformers, use `AutoModel` and its `pooler_output`. Tensors need no conversion.
 """
 
 import numpy as np
@@ -29,11 +29,11 @@ def encode(images):
 
 
 images, labels = load_digits(return_X_y=True)
-# The encoder runs once; afterwards features come from the file.
+# The encoder runs once; later runs read the features from the file.
 x = embed(encode, images / 16, batch_size=128, cache="features.npz", key="random network, digits")
 train = np.arange(len(x)) % 4 != 0
 
-model = LoRanPACClassifier(width=2000)
+model = LoRanPACClassifier(width=2000, encoder="random network")
 for new in ([0, 1, 2, 3], [4, 5, 6], [7, 8, 9]):
     part = train & np.isin(labels, new)
     model.partial_fit(x[part], labels[part])
@@ -42,6 +42,6 @@ for new in ([0, 1, 2, 3], [4, 5, 6], [7, 8, 9]):
 means = NearestCentroid().fit(x[train], labels[train]).score(x[~train], labels[~train])
 print(f"nearest class mean: {100 * means:.1f}%")
 
-# The paper's protocol on the same features, with rivals.
+# The paper's protocol on the same features, for several methods.
 path = save("digits.npz", x[train], labels[train], x[~train], labels[~train])
 print(bench.run(path, ["loranpac", "loranpac-soft", "ranpac", "simplecil"], inc=2, width=1000))

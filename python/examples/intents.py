@@ -1,12 +1,12 @@
 """Intents on sentence embeddings, with new intents every week.
 
-The embeddings are made up here, so that this runs anywhere. With a real encoder,
+The embeddings are synthetic, so that this runs anywhere. With a real encoder,
 
     from sentence_transformers import SentenceTransformer
     encoder = SentenceTransformer("all-MiniLM-L6-v2")
     embed(encoder.encode, texts, cache="texts.npz", key="all-MiniLM-L6-v2")
 
-takes the place of `encode` below.
+replaces `encode` below.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ WEEKS = [["book_flight", "cancel"], ["weather", "play_music"], ["balance", "alar
 
 
 def vector(word):
-    """A fixed random vector for each word: what an encoder knows."""
+    """A fixed random vector for each word."""
     seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "little")
     return np.random.default_rng(seed).normal(size=64)
 
@@ -50,13 +50,13 @@ for week, intents in enumerate(WEEKS, 1):
     known += intents
     texts = [text for intent in intents for text in sentences(intent, 30, rng)]
     model.partial_fit(embed(encode, texts), np.repeat(intents, 30))
-    model.save("intents.lrp")  # safe on the disk; from the second week on only what is new is written
+    model.save("intents.lrp")  # atomic; from the second week on only the changes are written
 
     questions = [text for intent in known for text in sentences(intent, 50, rng)]
     accuracy = model.score(embed(encode, questions), np.repeat(known, 50))
     print(f"week {week}: {len(known)} intents, {100 * accuracy:.1f}% of {len(questions)} new sentences right")
 
 print(model.verdict_)
-strange = ["parsley sage rosemary thyme", "can you play my song now"]
-for text, novelty, intent in zip(strange, model.novelty(encode(strange)), model.predict(encode(strange))):
+unfamiliar = ["parsley sage rosemary thyme", "can you play my song now"]
+for text, novelty, intent in zip(unfamiliar, model.novelty(encode(unfamiliar)), model.predict(encode(unfamiliar))):
     print(f"{text!r}: {intent}, novelty {novelty:.2f}")

@@ -1,7 +1,7 @@
-"""Federated sites: each learns its own samples, and only models travel.
+"""Federated sites: each learns its own samples, and only models are exchanged.
 
 `loranpac merge a.lrp b.lrp -o all.lrp` on the command line, `merge_models` and `model.merge` do the same thing, in any order
-and in any grouping, so that any scheduler will do. With Ray:
+and in any grouping, so that any scheduler works. With Ray:
 
     import ray
 
@@ -48,4 +48,4 @@ merge_models([f"{site}.lrp" for site in sites], "all.lrp")
 merged = LoRanPACClassifier.load("all.lrp")
 print(f"merged: {100 * merged.score(test, truth):.1f}%")
 apart = np.abs(merged.decision_function(test) - everything.decision_function(test)).max()
-print(f"scores differ by {apart:.1e} from those of one model that has seen all samples")
+print(f"scores differ by {apart:.1e} from those of one model that learned all samples")

@@ -1,7 +1,7 @@
 """Continual learning on frozen features, in closed form.
 
-Embeddings of a pre-trained encoder are lifted by random ReLU features, and a least-squares classifier on them is kept
-up to date, batch after batch, with new classes at any time and without stored samples.
+Random ReLU features lift the embeddings of a pre-trained encoder. A least-squares classifier on them is updated batch by
+batch, with new classes at any time and without stored samples.
 
 >>> import numpy as np
 >>> from loranpac import LoRanPACClassifier
@@ -20,6 +20,18 @@ array([0, 1, 2, 3])
 
 from loranpac._engine import VERSION as __version__
 from loranpac._estimators import ContinualClassifier, LoRanPACClassifier, make, methods
-from loranpac._models import merge_models
+from loranpac._models import drop_history, history, keep_versions, merge_models, rollback, verify
 
-__all__ = ["ContinualClassifier", "LoRanPACClassifier", "__version__", "make", "merge_models", "methods"]
+__all__ = [
+    "ContinualClassifier",
+    "LoRanPACClassifier",
+    "__version__",
+    "drop_history",
+    "history",
+    "keep_versions",
+    "make",
+    "merge_models",
+    "methods",
+    "rollback",
+    "verify",
+]

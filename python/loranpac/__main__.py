@@ -8,7 +8,7 @@ from loranpac import _engine
 
 def main() -> None:
     """Run the command line with the arguments of this process."""
-    # The command has its own manners when it is interrupted or its reader has gone.
+    # The command handles interrupts and closed pipes itself.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)

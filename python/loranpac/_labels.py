@@ -1,4 +1,4 @@
-"""Labels: from what users have to what the engine takes, and back."""
+"""Labels: conversion between the arrays of users and the labels of the engine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 
 def _plain_array(values: Any) -> Any:
-    """A tensor as an array, wherever it lies; anything else as it is."""
+    """A tensor on any device as an array; anything else unchanged."""
     if hasattr(values, "detach") and hasattr(values, "cpu"):
         values = values.detach().cpu()
         if str(values.dtype) == "torch.bfloat16":
@@ -22,8 +22,10 @@ def _plain_array(values: Any) -> Any:
 
 
 def _label_array(labels: Any) -> Any:
-    """Labels that NumPy would change are an array of objects: it makes a text of a number beside texts, and drops a NUL at
-    the end of a text, so that several classes would become one."""
+    """Labels, as an array of objects if NumPy would change them.
+
+    NumPy converts numbers beside strings to strings and drops trailing NULs, so that several classes would become one.
+    """
     labels = _plain_array(labels)
     if not isinstance(labels, np.ndarray) and isinstance(labels, Iterable) and np.asarray(labels).dtype.kind == "U":
         values = list(labels)
@@ -33,9 +35,9 @@ def _label_array(labels: Any) -> Any:
 
 
 def _targets(y: NDArray[Any]) -> NDArray[Any]:
-    """Labels, as scikit-learn wants them."""
+    """Labels, checked as scikit-learn requires."""
     if y.dtype != object or not any(isinstance(label, str) for label in y):
-        # Numbers and texts cannot be sorted together; whether they are a mistake is seen later.
+        # Numbers and texts cannot be sorted together; _union decides whether both are allowed.
         check_classification_targets(y)
     if y.dtype.kind == "u":
         if y.size and y.max() > np.iinfo(np.int64).max:
@@ -45,7 +47,7 @@ def _targets(y: NDArray[Any]) -> NDArray[Any]:
 
 
 def _plain(label: Any) -> Any:
-    """A label as the engine knows it: whole numbers and truth values are numbers, texts are texts."""
+    """A label of the engine: an int for whole numbers and truth values, a str for texts."""
     if isinstance(label, (bool, np.bool_, Integral)):
         return int(label)
     if isinstance(label, (float, np.floating)) and float(label).is_integer():
@@ -56,7 +58,7 @@ def _plain(label: Any) -> Any:
 
 
 def _coded(y: NDArray[Any], classes: NDArray[Any]) -> tuple[NDArray[np.int64], list[Any]]:
-    """Labels as numbers that point into a list."""
+    """Labels as indices into a list of names."""
     names = [_plain(label) for label in classes]
     if classes.dtype == object:
         place = {name: number for number, name in enumerate(names)}
@@ -65,7 +67,7 @@ def _coded(y: NDArray[Any], classes: NDArray[Any]) -> tuple[NDArray[np.int64], l
 
 
 def _union(parts: list[NDArray[Any]], mixed: bool = False) -> NDArray[Any]:
-    """All classes, sorted. Numbers beside texts are taken for a mistake, unless the model has both already."""
+    """All classes, sorted. Numbers beside texts are an error, unless the model already has both."""
     kinds = {isinstance(_plain(label), str) for array in parts if array.dtype == object for label in array}
     kinds |= {array.dtype.kind in "UST" for array in parts if array.size and array.dtype != object}
     if len(kinds) < 2:
@@ -76,7 +78,7 @@ def _union(parts: list[NDArray[Any]], mixed: bool = False) -> NDArray[Any]:
 
 
 def _sorted(labels: Iterable[Any]) -> NDArray[Any]:
-    """Labels as the classes of a model; if there are numbers and texts, the numbers first."""
+    """Labels as the classes of a model: numbers first, then texts."""
     labels = sorted(labels, key=lambda label: (isinstance(label, str), label))
     return np.asarray(_label_array(labels))
 

@@ -41,7 +41,7 @@ def run(
     progress: Callable[[str, float], object] | None = None,
     **chosen: Any,
 ) -> Result:
-    """Run methods on a stream of tasks with new classes in each, as ``loranpac run`` does.
+    """Run methods on a stream of tasks with new classes in each, like ``loranpac run``.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def run(
     methods : names
         Methods to compare; see :func:`loranpac.methods`.
     settings : mapping, optional
-        Settings of the methods; each takes those that it knows.
+        Settings of the methods; each method takes those that it has.
     n_jobs : int, optional
         Threads; all cores by default.
     progress : callable, optional
@@ -94,7 +94,7 @@ def _value(name: str, value: Any) -> Any:
 
 
 def _document() -> None:
-    """Gives :func:`run` a signature and a documentation with every setting of runs."""
+    """Give :func:`run` a signature and a docstring with every setting of runs."""
     signature = inspect.signature(run)
     keyword = inspect.Parameter.KEYWORD_ONLY
     listed = [inspect.Parameter(name, keyword, default=entry["default"]) for name, entry in _SETTINGS.items()]
@@ -111,7 +111,7 @@ _document()
 
 
 class Result:
-    """Runs and their results. ``runs`` has everything, as ``loranpac run --json`` writes it; the text of a result is a table.
+    """Runs and their results. ``runs`` has all data, as ``loranpac run --json`` writes it; ``print`` shows a table.
 
     ``accuracy`` is over all test samples after the last task. ``final`` is the mean over tasks of the accuracy after the last
     task, and ``total`` the mean over tasks after every task; both depend on the division into tasks. ``forgetting`` is the
@@ -152,7 +152,7 @@ class Result:
         return pandas.DataFrame(rows)
 
     def plot(self, ax: Any = None) -> Any:
-        """Accuracy over tasks, as a matplotlib plot; gives its axes."""
+        """Plot accuracy over tasks with matplotlib; returns the axes."""
         if ax is None:
             import matplotlib.pyplot as plt
 

@@ -1,6 +1,6 @@
-"""Many machines: every shard of the data is learned where it lies, and models are merged by path, in a tree.
+"""Many machines: Dask workers learn shards of the data, and the models are merged by path, in a tree.
 
-Only paths go through the scheduler. All machines need to see the folder in which the models are written.
+The scheduler transfers paths only. All machines need access to the folder of the models.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ def fit(
     workspace: Path | None = None,
     fan_in: int = 4,
 ) -> LoRanPACClassifier:
-    """Learn shards of samples wherever Dask puts them, and merge what they have become into one model.
+    """Learn shards of samples on Dask workers, and merge their models into one.
 
-    The result is that of one process which learns everything, up to rounding, as long as no cap on the basis is met. It
-    depends on the order of the shards only. If it is broken off, the same call goes on where it was: shards that have
-    been learned are in the workspace, which is removed in the end.
+    The result equals that of one process which learns everything, up to rounding, unless ``max_rank`` is reached. It depends
+    only on the order of the shards. After an interruption the same call resumes: shards that were learned are in the
+    workspace, which is removed at the end.
 
     Parameters
     ----------
     shards : Dask bag, or an iterable of delayed
         Each shard is a pair ``(X, y)``. A bag has a sample ``(x, y)`` in each element; its partitions are the shards.
     out : path
-        The model, a folder that does not exist yet and whose name ends with ``.lrp``.
+        The model, a folder ``NAME.lrp`` that does not exist yet.
     estimator : LoRanPACClassifier, optional
-        What is learned: its parameters are used, not what it knows.
+        Its parameters are used, not what it has learned.
     workspace : path, optional
-        A folder that all workers see; where ``out`` will be, by default. Models of shards are in a folder of their own in it,
-        until all is done. They belong to this data: after a call that was broken off, do not repeat it with other data and the same
-        estimator without removing that folder.
+        A folder that all workers can access; the parent of ``out`` by default. Models of shards are in a subfolder of it until
+        the end. They belong to this data: after an interrupted call, remove that subfolder before a call with other data and the
+        same estimator.
     fan_in : int
-        How many models are merged at a time.
+        The number of models that are merged at a time.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def fit(
     """
     check_name(out)
     if os.path.exists(out):
-        raise FileExistsError(f"{os.fspath(out)!r} is there already")
+        raise FileExistsError(f"{os.fspath(out)!r} already exists")
     if fan_in < 2:
         raise ValueError(f"fan_in: a whole number of at least 2 is expected, not {fan_in!r}")
     estimator = LoRanPACClassifier() if estimator is None else clone(estimator)
@@ -72,10 +72,10 @@ def fit(
     if not isinstance(estimator, LoRanPACClassifier):
         raise TypeError(f"estimator: a LoRanPACClassifier is expected, not {type(estimator).__name__}, which cannot be saved")
     out = os.path.abspath(out)
-    # Another estimator, or other shards as far as Dask can tell, have nothing to do with what is there.
+    # Another estimator, or other shards as far as Dask identifies them, use another subfolder.
     keys = [str(getattr(part, "key", "")) for part in parts] if hasattr(shards, "to_delayed") else len(parts)
-    told = json.dumps([{**estimator.get_params(), "n_jobs": None}, keys], sort_keys=True, default=str)
-    mark = hashlib.sha256(told.encode()).hexdigest()[:12]
+    identity = json.dumps([{**estimator.get_params(), "n_jobs": None, "verbose": 0}, keys], sort_keys=True, default=str)
+    mark = hashlib.sha256(identity.encode()).hexdigest()[:12]
     work = os.path.join(os.path.abspath(workspace or os.path.dirname(out)), f"{os.path.basename(out)}.work-{mark}")
     os.makedirs(work, exist_ok=True)
     learn = dask.delayed(_learn, pure=False)
@@ -98,7 +98,7 @@ def fit(
 
 
 def _learn(shard: Any, estimator: LoRanPACClassifier, path: str) -> str | None:
-    """Learn a shard, unless that has been done; nothing comes of one without samples."""
+    """Learn a shard, unless its model exists; None for a shard without samples."""
     if not os.path.exists(path):
         X, y = _arrays(shard)
         if len(y) == 0:
@@ -109,18 +109,18 @@ def _learn(shard: Any, estimator: LoRanPACClassifier, path: str) -> str | None:
 
 
 def _merge(paths: Iterable[str | None], path: str) -> str | None:
-    """Merge models, unless that has been done."""
+    """Merge models, unless the result exists."""
     models = [model for model in paths if model is not None]
     if not models:
         return None
     if not os.path.exists(path):
-        # Samples that are in two shards are there twice.
+        # Samples that are in two shards count twice.
         _appear(path, lambda beside: merge_models(models, beside, again=True, prepare=False, n_jobs=_threads(None)))
     return path
 
 
 def _appear(path: str, write: Any) -> None:
-    """Make a model appear as a whole, whatever happens to this process and whoever else makes it."""
+    """Write a model and rename it to its path, so that other workers see all of it or nothing."""
     beside = f"{path[: -len('.lrp')]}-{uuid.uuid4().hex}.lrp"
     try:
         write(beside)
@@ -134,7 +134,7 @@ def _appear(path: str, write: Any) -> None:
 
 
 def _arrays(shard: Any) -> tuple[Any, Any]:
-    """X and y of a shard: a pair of them, or samples (x, y) one after the other."""
+    """X and y of a shard, which is a pair of arrays or a sequence of samples (x, y)."""
     if isinstance(shard, (tuple, list)) and len(shard) == 2 and np.ndim(shard[0]) == 2:
         return shard[0], shard[1]
     samples = list(shard)
@@ -143,11 +143,11 @@ def _arrays(shard: Any) -> tuple[Any, Any]:
     try:
         return np.stack([np.asarray(x) for x, _ in samples]), np.asarray(_label_array([y for _, y in samples]))
     except (TypeError, ValueError) as error:
-        raise ValueError("shards: a shard is a pair (X, y), or samples (x, y) one after the other") from error
+        raise ValueError("shards: a shard is a pair (X, y), or a sequence of samples (x, y)") from error
 
 
 def _threads(asked: int | None) -> int | None:
-    """As many threads as the worker has, unless the user wants something else."""
+    """The threads that the user has chosen, or else those of the worker."""
     if asked is not None:
         return asked
     try:

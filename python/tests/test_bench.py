@@ -1,4 +1,4 @@
-"""Experiments and features from Python."""
+"""Experiments from Python."""
 
 import inspect
 import json
@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from loranpac import _engine, bench, features
+from loranpac import _engine, bench
 
 
 def test_a_run_is_the_command_lines(tmp_path):
@@ -99,41 +99,3 @@ def test_an_exception_in_progress_ends_the_run():
 
     with pytest.raises(RuntimeError, match="enough"):
         bench.run("digits", "loranpac", inc=2, width=100, progress=stop)
-
-
-def test_features_are_computed_once(tmp_path):
-    calls = []
-
-    def encode(batch):
-        calls.append(len(batch))
-        return np.array([[len(text), 1.0] for text in batch])
-
-    texts = ["a", "bb", "ccc", "dddd", "eeeee"]
-    x = features.embed(encode, texts, batch_size=2, cache=tmp_path / "x.npz")
-    assert calls == [2, 2, 1] and x.dtype == np.float32 and x[:, 0].tolist() == [1, 2, 3, 4, 5]
-    np.testing.assert_array_equal(features.embed(encode, texts, cache=tmp_path / "x.npz"), x)
-    assert len(calls) == 3
-    assert len(features.embed(encode, texts[:2], cache=tmp_path / "x.npz")) == 2  # other texts
-    assert len(calls) == 4
-    features.embed(encode, texts, cache=tmp_path / "x.npz", key="another encoder")
-    assert len(calls) == 5
-    np.savez(tmp_path / "z.npz", a=x)
-    with pytest.raises(ValueError, match="cache: .*was not written by embed"):
-        features.embed(encode, texts, cache=tmp_path / "z.npz")
-    with pytest.raises(ValueError, match="key: "):
-        features.embed(encode, [1, 2], cache=tmp_path / "y.npz")
-    with pytest.raises(ValueError, match="encode: one row per item"):
-        features.embed(lambda batch: np.zeros(3), texts)
-    with pytest.raises(ValueError, match="items: there are none"):
-        features.embed(encode, [])
-
-
-def test_a_feature_file_is_taken_everywhere(blobs, tmp_path):
-    train, test = blobs(np.arange(160) % 8), blobs(np.arange(80) % 8)
-    path = features.save(tmp_path / "f.npz", *train, *test, dtype=np.float16)
-    assert bench.run(path, "simplecil", inc=4).runs[0]["dataset"]["train"] == 160
-    names = np.array(list("abcdefgh"), dtype=object)
-    path = features.save(tmp_path / "t.npz", train[0], names[train[1]], test[0], names[test[1]])
-    assert bench.run(path, "simplecil", inc=4).runs[0]["dataset"]["classes"] == 8
-    with pytest.raises(ValueError, match="x_train: "):
-        features.save(tmp_path / "g.npz", train[0], train[1][:5], *test)

@@ -49,7 +49,7 @@ def test_the_command_line_goes_on_with_what_python_began(blobs, tmp_path):
     x, _ = blobs(np.arange(40) % 5)
     a, b = model.decision_function(x), again.decision_function(x)
     assert np.abs(a - b).max() < 1e-4 * np.abs(a).max()
-    # It knows what the command line has learned, and the other way round.
+    # Both detect what the other has learned.
     with pytest.warns(UserWarning, match="learned before"):
         again.partial_fit(*more)
     assert "learned before" in command("learn", tmp_path / "m.lrp", tmp_path / "more.npz", code=1)
@@ -168,7 +168,7 @@ def test_models_are_merged_by_path(blobs, tmp_path):
     x, _ = blobs(np.arange(40) % 4)
     a, b = whole.decision_function(x), merged.decision_function(x)
     assert np.abs(a - b).max() < 1e-4 * np.abs(a).max()
-    with pytest.raises(ValueError, match="there already"):
+    with pytest.raises(ValueError, match="exists already"):
         merge_models(paths, tmp_path / "all.lrp")
     with pytest.raises(ValueError, match="at least one"):
         merge_models([], tmp_path / "none.lrp")
@@ -194,6 +194,16 @@ def test_onnx_gives_the_same_scores(blobs, tmp_path):
     scores, index = session.run(["scores", "label_index"], {"x": x})
     np.testing.assert_allclose(scores, model.decision_function(x), rtol=1e-4, atol=1e-5)
     np.testing.assert_array_equal(model.classes_[index], model.predict(x))
+
+
+def test_the_command_line_predicts_with_an_exported_file(blobs, tmp_path):
+    model = LoRanPACClassifier(width=WIDTH).fit(*blobs(np.repeat([0, 1, 2], 15)))
+    model.to_safetensors(tmp_path / "m.safetensors")
+    x, y = blobs(np.arange(30) % 3)
+    answers = scores_of(tmp_path / "m.safetensors", npz(tmp_path / "test.npz", x, y))
+    np.testing.assert_allclose(answers, model.decision_function(x), rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match="ends with .safetensors"):
+        model.to_safetensors(tmp_path / "m.bin")
 
 
 def test_the_command_is_the_same_as_everywhere():

@@ -1,6 +1,7 @@
-"""Manners: what scikit-learn expects of an estimator."""
+"""The conventions of scikit-learn."""
 
 import copy
+import importlib
 import pickle
 
 import numpy as np
@@ -117,6 +118,12 @@ def test_messages_name_the_argument(blobs, tmp_path):
         ({"n_jobs": "2"}, "n_jobs: "),
         ({"n_jobs": 10**9}, "n_jobs: at most .* threads are expected on .* cores"),
         ({"lift": "magic"}, "magic"),
+        ({"width": float("nan")}, "width: a whole number"),
+        ({"width": "wide"}, "width: a whole number"),
+        ({"encoder": 3}, "encoder: a name or None is expected"),
+        ({"encoder": ""}, "encoder: a name or None is expected"),
+        ({"verbose": -1}, "verbose: 0, 1 or 2 is expected"),
+        ({"verbose": "yes"}, "verbose: 0, 1 or 2 is expected"),
         ({"schedule": "paper"}, "soft filter never cuts"),
     ]:
         with pytest.raises(ValueError, match=message):
@@ -176,3 +183,23 @@ def test_attributes_are_there_when_something_has_been_learned(blobs):
     assert "nothing" in model.verdict_
     assert make("simplecil").fit(*blobs([0, 1])).n_samples_seen_ == 2
     assert not hasattr(make("simplecil").fit(*blobs([0, 1])), "train_mse_")
+
+
+@pytest.mark.parametrize("width", [1e2, np.float64(100), np.int32(100)])
+def test_whole_numbers_of_any_type_are_widths(blobs, width):
+    x, y = blobs(np.repeat([0, 1], 10))
+    expected = LoRanPACClassifier(width=100).fit(x, y).decision_function(x)
+    np.testing.assert_array_equal(LoRanPACClassifier(width=width).fit(x, y).decision_function(x), expected)
+
+
+def test_a_pickle_without_newer_parameters_is_read(blobs):
+    x, y = blobs(np.repeat([0, 1], 10))
+    model = LoRanPACClassifier(width=100).fit(x, y)
+    state = model.__getstate__()
+    del state["encoder"], state["verbose"]
+    old = LoRanPACClassifier.__new__(LoRanPACClassifier)
+    old.__setstate__(state)
+    assert old.get_params() == model.get_params()
+    assert old.partial_fit(x + 1, y).n_samples_seen_ == 40
+    # The module of the classes in pickles of version 0.1.0.
+    assert importlib.import_module("loranpac._estimators").LoRanPACClassifier is LoRanPACClassifier

@@ -1,4 +1,4 @@
-//! Errors as the exceptions that Python users expect. Labels and paths in them are shown without control characters.
+//! Errors as Python exceptions. Messages escape control characters of labels and paths.
 
 use std::fmt::Display;
 
@@ -43,7 +43,7 @@ pub fn bench(error: loranpac_bench::Error) -> PyErr {
     }
 }
 
-/// A value that is refused.
+/// An error about an invalid value.
 pub fn value(error: impl Display) -> PyErr {
     PyValueError::new_err(shown(error))
 }

@@ -1,67 +1,25 @@
-//! A learner in memory.
+//! The learner behind an estimator.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 
 use loranpac::memory::sum;
-use loranpac::{Classifier, Label, lift};
-use loranpac_store::{Fingerprint, Merged, Precision, ROWS, Session, TaskDigest, temperature};
+use loranpac::{Label, lift};
+use loranpac_store::{Fingerprint, Merged, Precision, ROWS, Session, temperature};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 
 use crate::errors;
 use crate::samples::{PyLabel, features, labels_of};
+use crate::shared::Shared;
 use crate::state::{Engine, Options, State, ensure};
 use crate::threads::detached;
 
 /// A learner.
 #[pyclass(frozen, module = "loranpac._engine")]
 pub struct Learner {
-    state: Mutex<State>,
-    /// The latest classifier. It answers while another thread teaches the model; the lock is held to copy it only.
-    latest: Mutex<Option<Classifier>>,
-    threads: usize,
-}
-
-impl Learner {
-    fn of(state: State, threads: usize) -> Learner {
-        Learner { state: Mutex::new(state), latest: Mutex::default(), threads }
-    }
-
-    fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut State) -> PyResult<T> + Send) -> PyResult<T> {
-        let mut state = self.state.lock_py_attached(py).map_err(|_| broken())?;
-        let state = &mut *state;
-        detached(py, self.threads, || work(state))?
-    }
-
-    /// The same for work that changes the model: the latest classifier is outdated afterwards.
-    fn changing<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut State) -> PyResult<T> + Send) -> PyResult<T> {
-        let outcome = self.with(py, work);
-        self.outdate(py);
-        outcome
-    }
-
-    fn outdate(&self, py: Python<'_>) {
-        *self.latest.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner) = None;
-    }
-
-    /// The classifier: the latest, or a new one if the model has changed.
-    fn classifier(&self, py: Python<'_>) -> PyResult<Classifier> {
-        let latest = self.latest.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(classifier) = latest {
-            return Ok(classifier);
-        }
-        let classifier = self.with(py, State::classifier)?;
-        let mut latest = self.latest.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-        Ok(latest.insert(classifier).clone())
-    }
-}
-
-fn broken() -> PyErr {
-    PyValueError::new_err("an earlier call failed half-way; this model cannot be used any more")
+    shared: Shared,
 }
 
 #[pymethods]
@@ -69,10 +27,10 @@ impl Learner {
     #[new]
     fn new(py: Python<'_>, options: Options, threads: usize) -> PyResult<Learner> {
         let state = detached(py, threads, || State::new(&options))??;
-        Ok(Learner::of(state, threads))
+        Ok(Learner { shared: Shared::new(state, threads) })
     }
 
-    /// Reads a model from the disk.
+    /// Reads a model from disk.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf, threads: usize) -> PyResult<Learner> {
         let state = detached(py, threads, || {
@@ -82,21 +40,24 @@ impl Learner {
             ensure(needed, &path.display().to_string(), "a model of a smaller width or max_rank needs less")?;
             State::stored(session.into_memory().map_err(errors::store)?)
         })??;
-        Ok(Learner::of(state, threads))
+        Ok(Learner { shared: Shared::new(state, threads) })
     }
 
-    /// Learns a task. An interrupt between chunks ends it; what came before has been learned then. The lock is not held
-    /// while Python looks at signals, because a handler may want to use the model.
+    /// Learns a task. An interrupt between chunks ends it; the chunks before it have been learned. The lock is not held
+    /// while Python handles signals, because a handler may use the model. `progress` is called after each chunk with the
+    /// number of samples learned, and whether a group of chunks is complete.
+    #[pyo3(signature = (x, codes, names, progress=None))]
     fn learn(
         &self,
         py: Python<'_>,
         x: PyReadonlyArray2<'_, f32>,
         codes: PyReadonlyArray1<'_, i64>,
         names: Vec<PyLabel>,
+        progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let (x, labels) = (features(&x)?, labels_of(&codes, &names)?);
-        // All of it is checked before any of it is learned.
-        let (rows, chunk) = self.with(py, |state| {
+        // The whole task is checked before any sample is learned.
+        let (rows, chunk) = self.shared.with(py, |state| {
             x.validate(state.space.dim()).map_err(errors::engine)?;
             if let Engine::Stored(session) = &state.engine {
                 session.manifest().config.accepts(x).map_err(errors::engine)?;
@@ -107,17 +68,15 @@ impl Learner {
             state.ensure_learning(x.len(), classes)?;
             state.pieces(x.len())
         })?;
-        let outcome = self.learn_pieces(py, x, &labels, rows, chunk);
-        self.outdate(py);
-        outcome
+        self.shared.learn_pieces(py, x, &labels, (rows, chunk), progress.as_ref())
     }
 
-    /// Forms the classifier, if the last task has made it stale.
+    /// Forms the classifier, if it is outdated.
     fn prepare(&self, py: Python<'_>) -> PyResult<()> {
-        self.classifier(py).map(drop)
+        self.shared.classifier(py).map(drop)
     }
 
-    /// Scores of these classes; one that the model does not know gets minus infinity.
+    /// Scores of these classes; minus infinity for classes without samples.
     fn scores<'py>(
         &self,
         py: Python<'py>,
@@ -125,10 +84,10 @@ impl Learner {
         names: Vec<PyLabel>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let x = features(&x)?;
-        let classifier = self.classifier(py)?;
+        let classifier = self.shared.classifier(py)?;
         let needed = loranpac::memory::product(&[8, x.len(), names.len()]);
         if needed > 1 << 20 {
-            detached(py, self.threads, || {
+            detached(py, self.shared.threads, || {
                 let what = format!("prediction of {} samples", x.len());
                 ensure(needed, &what, "give fewer samples at a time, or reduce width")
             })??;
@@ -136,7 +95,7 @@ impl Learner {
         let columns: Vec<Option<usize>> = names.iter().map(|name| classifier.column(&name.0)).collect();
         let mut values = Vec::with_capacity(x.len() * names.len());
         for part in x.chunks(ROWS) {
-            let scores = detached(py, self.threads, || classifier.scores(part))?.map_err(errors::engine)?;
+            let scores = detached(py, self.shared.threads, || classifier.scores(part))?.map_err(errors::engine)?;
             for row in scores.rows() {
                 values.extend(columns.iter().map(|column| column.map_or(f32::NEG_INFINITY, |column| row[column])));
             }
@@ -148,7 +107,7 @@ impl Learner {
     /// Lifted samples, one in each row.
     fn lift<'py>(&self, py: Python<'py>, x: PyReadonlyArray2<'py, f32>) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let x = features(&x)?;
-        let (values, width) = self.with(py, |state| {
+        let (values, width) = self.shared.with(py, |state| {
             x.validate(state.space.dim()).map_err(errors::engine)?;
             let infinite = || PyValueError::new_err("width=inf: infinitely many features cannot be computed");
             let map = state.space.map().ok_or_else(infinite)?;
@@ -165,10 +124,10 @@ impl Learner {
         x: PyReadonlyArray2<'py, f32>,
     ) -> PyResult<Option<Bound<'py, PyArray1<f64>>>> {
         let x = features(&x)?;
-        let classifier = self.classifier(py)?;
+        let classifier = self.shared.classifier(py)?;
         let mut values = Vec::with_capacity(x.len());
         for part in x.chunks(ROWS) {
-            let novelty = detached(py, self.threads, || classifier.novelty(part))?.map_err(errors::engine)?;
+            let novelty = detached(py, self.shared.threads, || classifier.novelty(part))?.map_err(errors::engine)?;
             let Some(novelty) = novelty else { return Ok(None) };
             values.extend(novelty);
             py.check_signals()?;
@@ -178,20 +137,20 @@ impl Learner {
 
     /// Labels by column, in order of first appearance.
     fn labels(&self, py: Python<'_>) -> PyResult<Vec<PyLabel>> {
-        self.with(py, |state| Ok(state.learner()?.classes().labels().iter().cloned().map(PyLabel).collect()))
+        self.shared.with(py, |state| Ok(state.learner()?.classes().labels().iter().cloned().map(PyLabel).collect()))
     }
 
     /// Samples of each class, by column; None for methods that do not count.
     fn counts(&self, py: Python<'_>) -> PyResult<Option<Vec<usize>>> {
-        self.with(py, |state| match &mut state.engine {
+        self.shared.with(py, |state| match &mut state.engine {
             Engine::Stored(session) => Ok(Some(session.model().map_err(errors::store)?.counts().to_vec())),
             Engine::Other(..) => Ok(None),
         })
     }
 
-    /// What is known about the model, as JSON. The classifier is formed if need be.
+    /// The summary of the model, as JSON. Forms the classifier if it is outdated.
     fn summary(&self, py: Python<'_>) -> PyResult<String> {
-        self.with(py, |state| {
+        self.shared.with(py, |state| {
             state.classifier()?;
             let learner = state.learner()?;
             let summary = learner.summary();
@@ -205,35 +164,46 @@ impl Learner {
 
     /// Eigenvalues of the Gram matrix, in descending order; None for methods that do not keep it.
     fn spectrum(&self, py: Python<'_>) -> PyResult<Option<Vec<f64>>> {
-        self.with(py, State::spectrum)
+        self.shared.with(py, State::spectrum)
     }
 
     /// The manifest of the model, as JSON: lift, settings, encoder, tasks.
     fn manifest(&self, py: Python<'_>) -> PyResult<String> {
-        self.with(py, |state| Ok(serde_json::json!(state.session("be written to a disk")?.manifest()).to_string()))
+        self.shared
+            .with(py, |state| Ok(serde_json::json!(state.session("be written to a disk")?.manifest()).to_string()))
     }
 
-    /// Writes the model: into a new folder, or as the next version of the one that is there.
+    /// Records the name of the encoder, if none is recorded; returns the recorded one.
+    fn name_encoder(&self, py: Python<'_>, name: String) -> PyResult<Option<String>> {
+        self.shared.with(py, |state| {
+            let session = state.session("be saved")?;
+            session.name_encoder(&name);
+            Ok(session.manifest().encoder.name.clone())
+        })
+    }
+
+    /// Writes the model into a new folder, or as the next version of an existing model.
     fn save(&self, py: Python<'_>, path: PathBuf, overwrite: bool) -> PyResult<()> {
-        self.with(py, |state| state.session("be saved")?.save(&path, overwrite).map_err(errors::store))
+        self.shared.with(py, |state| state.session("be saved")?.save(&path, overwrite).map_err(errors::store))
     }
 
     /// Writes a copy of the model into a new folder.
     fn save_copy(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        self.with(py, |state| state.session("be saved")?.save_copy(&path).map_err(errors::store))
+        self.shared.with(py, |state| state.session("be saved")?.save_copy(&path).map_err(errors::store))
     }
 
-    /// Writes the classifier as ONNX, or as a small file that `loranpac predict` takes.
+    /// Writes the classifier as ONNX, or as a small file for `loranpac predict`.
     fn export(&self, py: Python<'_>, path: PathBuf, half: bool, probabilities: bool) -> PyResult<()> {
         let precision = if half { Precision::F16 } else { Precision::F32 };
-        self.with(py, |state| state.export(&path, precision, probabilities))
+        self.shared.with(py, |state| state.export(&path, precision, probabilities))
     }
 
-    /// Takes in what others have learned.
+    /// Merges other learners into this one.
     fn merge(slf: &Bound<'_, Self>, others: Vec<Bound<'_, Learner>>, again: bool) -> PyResult<Vec<String>> {
         let py = slf.py();
-        let all: Vec<&Learner> = std::iter::once(slf.get()).chain(others.iter().map(|other| other.get())).collect();
-        // Always in the same order, so that two threads cannot wait for each other.
+        let others = others.iter().map(|other| &other.get().shared);
+        let all: Vec<&Shared> = std::iter::once(&slf.get().shared).chain(others).collect();
+        // Locks are always taken in the same order, so that two threads cannot deadlock.
         let mut order: Vec<usize> = (0..all.len()).collect();
         order.sort_by_key(|&number| std::ptr::from_ref(all[number]));
         if order.windows(2).any(|pair| std::ptr::eq(all[pair[0]], all[pair[1]])) {
@@ -241,7 +211,7 @@ impl Learner {
         }
         let mut guards = Vec::new();
         for number in order {
-            guards.push((number, all[number].state.lock_py_attached(py).map_err(|_| broken())?));
+            guards.push((number, all[number].lock(py)?));
         }
         guards.sort_by_key(|(number, _)| *number);
         let (mut samples, mut classes) = (0, 0);
@@ -250,30 +220,31 @@ impl Learner {
             classes += guard.learner()?.classes().len();
         }
         let first = &mut *guards[0].1;
-        detached(py, slf.get().threads, move || first.ensure_learning(samples, classes))??;
+        detached(py, all[0].threads, move || first.ensure_learning(samples, classes))??;
         let mut parts = Vec::new();
         for (number, guard) in &mut guards {
             let name = if *number == 0 { "this model".to_owned() } else { format!("model {number}") };
             parts.push((name, guard.session("be merged")?));
         }
-        let merged = detached(py, slf.get().threads, || loranpac_store::merge(parts, again))?;
+        let merged = detached(py, all[0].threads, || loranpac_store::merge(parts, again))?;
         let Merged { session, warnings } = merged.map_err(errors::store)?;
         *guards[0].1 = State::stored(session)?;
-        slf.get().outdate(py);
+        all[0].outdate();
         Ok(errors::warnings(warnings))
     }
 
-    /// Removes a class from prediction; None if that was done before.
+    /// Removes a class from prediction; None if it was removed before.
     fn forget(&self, py: Python<'_>, label: PyLabel) -> PyResult<Option<usize>> {
-        self.changing(py, |state| state.edit("forget", |model| model.forget(&label.0)))
+        self.shared.changing(py, |state| state.edit("forget", |model| model.forget(&label.0)))
     }
 
-    /// Gives a class another name; None if that was done before.
+    /// Renames a class; None if it was renamed so before.
     fn rename(&self, py: Python<'_>, from: PyLabel, to: PyLabel) -> PyResult<Option<usize>> {
-        self.changing(py, |state| state.edit("rename classes", |model| model.rename(&from.0, &to.0)))
+        self.shared.changing(py, |state| state.edit("rename classes", |model| model.rename(&from.0, &to.0)))
     }
 
-    /// Moves samples to other labels; gives the number of those that could not be checked, or None if that was done before.
+    /// Moves samples to other labels. Returns the number of samples that could not be checked, or None if the same edit was
+    /// applied before.
     fn relabel(
         &self,
         py: Python<'_>,
@@ -284,14 +255,14 @@ impl Learner {
         again: bool,
     ) -> PyResult<Option<usize>> {
         let (x, from, to) = (features(&x)?, labels_of(&from, &names)?, labels_of(&to, &names)?);
-        self.changing(py, |state| {
+        self.shared.changing(py, |state| {
             state.ensure_edit(x.len(), "relabelling")?;
             state.edit("relabel", |model| model.relabel(x, &from, &to, again))
         })
     }
 
-    /// Takes samples back that have been learned; gives the number of those that could not be checked, or None if that was
-    /// done before.
+    /// Removes samples that were learned. Returns the number of samples that could not be checked, or None if the same edit
+    /// was applied before.
     fn unlearn(
         &self,
         py: Python<'_>,
@@ -301,13 +272,13 @@ impl Learner {
         again: bool,
     ) -> PyResult<Option<usize>> {
         let (x, labels) = (features(&x)?, labels_of(&codes, &names)?);
-        self.changing(py, |state| {
+        self.shared.changing(py, |state| {
             state.ensure_edit(x.len(), "unlearning")?;
             state.edit("unlearn", |model| model.unlearn(x, &labels, again))
         })
     }
 
-    /// Whether these samples have been learned before, as one task.
+    /// Whether these samples were learned before, as one task.
     fn knows(
         &self,
         py: Python<'_>,
@@ -316,7 +287,7 @@ impl Learner {
         names: Vec<PyLabel>,
     ) -> PyResult<bool> {
         let (x, labels) = (features(&x)?, labels_of(&codes, &names)?);
-        self.with(py, |state| match &state.engine {
+        self.shared.with(py, |state| match &state.engine {
             Engine::Stored(session) if !session.manifest().tasks.is_empty() => {
                 Ok(session.task(&Fingerprint::of(x, &labels).digest).is_some())
             }
@@ -324,7 +295,7 @@ impl Learner {
         })
     }
 
-    /// Fits the temperature of probabilities to samples that have not been learned; columns of `codes` are the model's.
+    /// Fits the temperature of probabilities to samples that were not learned.
     fn calibrate(
         &self,
         py: Python<'_>,
@@ -333,7 +304,7 @@ impl Learner {
         names: Vec<PyLabel>,
     ) -> PyResult<f64> {
         let (x, labels) = (features(&x)?, labels_of(&codes, &names)?);
-        self.changing(py, |state| {
+        self.shared.changing(py, |state| {
             let classifier = state.classifier()?;
             let scores = classifier.scores(x).map_err(errors::engine)?;
             let known = scores.rows().zip(&labels);
@@ -350,64 +321,4 @@ impl Learner {
             Ok(temperature)
         })
     }
-}
-
-impl Learner {
-    /// Learns pieces of at most `chunk` samples, and looks at signals in between.
-    fn learn_pieces(
-        &self,
-        py: Python<'_>,
-        x: loranpac::Features<'_>,
-        labels: &[Label],
-        rows: usize,
-        chunk: usize,
-    ) -> PyResult<()> {
-        let mut digest = TaskDigest::default();
-        let (mut done, mut signal) = (0, Ok(()));
-        for (x_part, part) in x.chunks(rows).zip(labels.chunks(rows)) {
-            let piece = part.len().div_ceil(part.len().div_ceil(chunk));
-            let before = done;
-            for (x_piece, piece) in x_part.chunks(piece).zip(part.chunks(piece)) {
-                self.with(py, |state| match &mut state.engine {
-                    Engine::Stored(session) => session.learn(x_piece, piece).map_err(errors::store),
-                    Engine::Other(learner, samples) => {
-                        learner.learn(x_piece, piece).map_err(errors::engine)?;
-                        *samples += piece.len();
-                        Ok(())
-                    }
-                })?;
-                done += piece.len();
-                signal = py.check_signals();
-                if signal.is_err() {
-                    break;
-                }
-            }
-            let learned = done - before;
-            x_part.chunks(learned).take(1).for_each(|x| digest.add(x, &part[..learned]));
-            if signal.is_err() {
-                break;
-            }
-        }
-        self.with(py, |state| {
-            if let Engine::Stored(session) = &mut state.engine {
-                session.note("partial_fit", &digest.finish());
-            }
-            Ok(())
-        })?;
-        signal.map_err(|signal| interrupted(py, signal, done, labels.len()))
-    }
-}
-
-/// The interrupt, with what has been learned by then.
-fn interrupted(py: Python<'_>, signal: PyErr, done: usize, all: usize) -> PyErr {
-    if !signal.is_instance_of::<PyKeyboardInterrupt>(py) {
-        return signal;
-    }
-    let error = PyKeyboardInterrupt::new_err(if done == all {
-        format!("all {all} samples have been learned")
-    } else {
-        format!("{done} of {all} samples have been learned; partial_fit(X[{done}:], y[{done}:]) learns the rest")
-    });
-    error.set_cause(py, Some(signal));
-    error
 }

@@ -1,11 +1,12 @@
-//! The engine as a Python extension, `loranpac._engine`. It is thin: arrays come in as float32 in C order, labels as
-//! numbers that point into a list, facts go out as JSON. What users see is in `python/loranpac`.
+//! The engine as a Python extension, `loranpac._engine`. It is thin: it takes C-order float32 arrays, and labels as indices
+//! into a list; it returns facts as JSON. The public interface is in `python/loranpac`.
 
 mod bench;
 mod errors;
 mod learner;
 mod models;
 mod samples;
+mod shared;
 mod state;
 mod threads;
 
@@ -28,7 +29,7 @@ mod _engine {
     #[pymodule_export]
     use crate::learner::Learner;
     #[pymodule_export]
-    use crate::models::merge_models;
+    use crate::models::{drop_history, history, keep_versions, merge_models, rollback, verify};
 
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,4 +1,4 @@
-//! Samples and labels as they come from Python.
+//! Conversion of samples and labels from Python.
 
 use loranpac::{Features, Label};
 use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
@@ -35,11 +35,11 @@ impl<'py> IntoPyObject<'py> for PyLabel {
     }
 }
 
-/// The labels of samples, from numbers that point into a list.
+/// The labels of samples, from indices into a list.
 pub fn labels_of(codes: &PyReadonlyArray1<'_, i64>, names: &[PyLabel]) -> PyResult<Vec<Label>> {
     let name = |code: &i64| usize::try_from(*code).ok().and_then(|code| names.get(code)).map(|name| name.0.clone());
     let labels = codes.as_slice()?.iter().map(name).collect::<Option<Vec<Label>>>();
-    labels.ok_or_else(|| PyValueError::new_err("y: a label points nowhere"))
+    labels.ok_or_else(|| PyValueError::new_err("y: an index of a label is out of range"))
 }
 
 /// The samples of an array, without a copy.

@@ -1,10 +1,10 @@
-//! What an estimator holds: a model with its records, or a method that cannot be stored.
+//! The state of an estimator: a model with its records, or a method that cannot be stored.
 
 use std::path::Path;
 
 use loranpac::memory::{product, sum};
 use loranpac::registry::{self, MethodOptions};
-use loranpac::{Classifier, FeatureSpace, Learner, Schedule, StreamSizes, Truncation, Width, lift};
+use loranpac::{Classifier, FeatureSpace, Features, Label, Learner, Schedule, StreamSizes, Truncation, Width, lift};
 use loranpac_data::system;
 use loranpac_store::onnx::{self, OnnxOptions};
 use loranpac_store::{EDIT_ROWS, Edited, Inference, LiftRecord, Precision, ROWS, Session, Settings};
@@ -13,10 +13,10 @@ use pyo3::prelude::*;
 
 use crate::errors;
 
-/// Answers below this are not worth asking the system about.
+/// Smaller answers are computed without a look at the available memory.
 const SMALL: usize = 1 << 20;
 
-/// Refuses work that needs more memory than there is.
+/// Refuses work that needs more memory than is available.
 pub fn ensure(needed: usize, what: &str, advice: &str) -> PyResult<()> {
     system::room().ensure(needed, what, advice).map_err(errors::engine)
 }
@@ -53,7 +53,7 @@ impl Options {
     }
 }
 
-/// What an estimator holds.
+/// The state of an estimator.
 pub struct State {
     /// The feature space.
     pub space: FeatureSpace,
@@ -131,6 +131,18 @@ impl State {
         }
     }
 
+    /// Learns samples as one piece.
+    pub fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> PyResult<()> {
+        match &mut self.engine {
+            Engine::Stored(session) => session.learn(x, labels).map_err(errors::store),
+            Engine::Other(learner, samples) => {
+                learner.learn(x, labels).map_err(errors::engine)?;
+                *samples += labels.len();
+                Ok(())
+            }
+        }
+    }
+
     /// The classifier of everything learned so far.
     pub fn classifier(&mut self) -> PyResult<Classifier> {
         match &mut self.engine {
@@ -155,7 +167,7 @@ impl State {
         }
     }
 
-    /// Bytes of P, if it is yet to be made.
+    /// Bytes of P, if it has not been generated yet.
     fn projection_bytes(&self) -> usize {
         match &self.engine {
             Engine::Stored(session) if self.space.bytes() == 0 => session.manifest().lift.bytes(),
@@ -163,7 +175,7 @@ impl State {
         }
     }
 
-    /// Refuses to learn what there is no memory for.
+    /// Refuses to learn samples that do not fit into memory.
     pub fn ensure_learning(&mut self, new: usize, classes: usize) -> PyResult<()> {
         let sizes = StreamSizes { samples: self.samples()?.saturating_add(new), largest_task: new, classes };
         let what = format!("learning {new} samples with width={}", width(&self.space));
@@ -173,7 +185,7 @@ impl State {
         ensure(sum(&[peak, projection]), &what, "reduce width or max_rank")
     }
 
-    /// Refuses an answer of so many numbers for each of some samples if there is no memory for it.
+    /// Refuses an answer of `numbers` numbers per sample that does not fit into memory.
     pub fn ensure_answer(&self, samples: usize, numbers: usize, what: &str) -> PyResult<()> {
         let needed = sum(&[product(&[8, samples, numbers]), self.projection_bytes()]);
         if needed < SMALL {
@@ -183,26 +195,26 @@ impl State {
         ensure(needed, &what, "give fewer samples at a time, or reduce width")
     }
 
-    /// Rows that are learned as one task, and samples of each piece of them that is learned at once: one chunk, so that an
-    /// interrupt need not wait for more.
+    /// Samples of a group, and the maximum size of the pieces of it that are learned at once: one chunk, so that an interrupt
+    /// does not wait for more.
     pub fn pieces(&mut self, rows: usize) -> PyResult<(usize, usize)> {
         if let Engine::Stored(session) = &mut self.engine
             && session.manifest().config.schedule == Schedule::Late
         {
             return Ok((ROWS, session.manifest().config.chunk));
         }
-        // A task is a task.
+        // Every call is one task, and one cut.
         Ok((rows, rows))
     }
 
-    /// Refuses to take back or relabel samples if there is no memory for it.
+    /// Refuses to unlearn or relabel samples that do not fit into memory.
     pub fn ensure_edit(&self, samples: usize, what: &str) -> PyResult<()> {
         let Width::Finite(width) = self.space.width() else { return Ok(()) };
-        // The samples are lifted, and so is what is taken away from them.
-        self.ensure_answer(samples.min(EDIT_ROWS), 2 * width, what)
+        // The lifted samples, and their projections.
+        self.ensure_answer(samples.min(AT_ONCE), 2 * width, what)
     }
 
-    /// Changes the model; None if the same was done before, else the number of samples that could not be checked.
+    /// Edits the model. Returns the number of samples that could not be checked, or None if the same edit was applied before.
     pub fn edit(
         &mut self,
         what: &str,
@@ -214,7 +226,7 @@ impl State {
         })
     }
 
-    /// Writes the classifier as ONNX, or as a small file that `loranpac predict` takes.
+    /// Writes the classifier as ONNX, or as a small file for `loranpac predict`.
     pub fn export(&mut self, path: &Path, precision: Precision, probabilities: bool) -> PyResult<()> {
         let session = self.session("be exported")?;
         let lift = session.manifest().lift.clone();

@@ -1,4 +1,4 @@
-//! Work without the interpreter, on as many threads as the user wants.
+//! Work without the interpreter lock, on a chosen number of threads.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,13 +7,13 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// Pools by process and size: estimators with the same number of threads share one. A process that was forked has none of
-/// its parent's threads, and needs pools of its own.
+/// Pools by process and size: estimators with the same number of threads share a pool. A forked process does not have the
+/// threads of its parent and needs its own pools.
 static POOLS: Mutex<Option<Pools>> = Mutex::new(None);
 
 type Pools = HashMap<(u32, usize), Arc<ThreadPool>>;
 
-/// Runs work on `threads` threads (0: all cores) while Python goes on.
+/// Runs work on `threads` threads (0: all cores) without the interpreter lock.
 pub fn detached<T: Send>(py: Python<'_>, threads: usize, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     let pool = pool(threads)?;
     Ok(py.detach(|| pool.install(work)))

@@ -1,0 +1,239 @@
+"""Any method of the registry as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import column_or_1d
+
+from loranpac import _engine
+from loranpac._editing import Editing
+from loranpac._facts import Facts
+from loranpac._labels import _coded, _label_array, _plain, _some, _union
+from loranpac._models import Path, check_name, threads
+from loranpac._parameters import engine_options
+from loranpac._prediction import Prediction
+from loranpac._progress import progress
+
+
+class ContinualClassifier(Editing, Prediction, Facts):
+    """Any method as a scikit-learn estimator; :func:`make` builds one by name.
+
+    Parameters
+    ----------
+    method : str
+        The name of the method; see :func:`methods`.
+    width : int or float("inf")
+        Width of the lifted features, E. Methods without a lift ignore it. ``float("inf")`` is the limit of ``relu-random``,
+        computed by its kernel, for ``loranpac`` and ``loranpac-soft``: the model then keeps the samples.
+    lift : str
+        Feature map: ``relu-random``, ``random``, ``sigmoid-random``, ``fourier``, ``identity`` and others.
+    truncate, threshold, rank : float, float, int, optional
+        At most one of them: the share of directions that is cut, the paper's zeta; the eigenvalue below which they are
+        cut; or the number of directions that are kept. A soft filter cuts nothing: its ridge is the eigenvalue at that place.
+    schedule : {"late", "paper"}
+        Cut when the classifier is formed, or after every task as in the paper's Algorithm 4.
+    max_rank : int
+        Maximum number of directions.
+    gamma : float, optional
+        Inverse width of the kernel behind Fourier features.
+    random_state : int
+        Seed of the random projection. Models with the same seed, width and lift can be merged.
+    settings : dict, optional
+        Further settings of the method, e.g. ``{"ridge": 1e3}``.
+    encoder : str, optional
+        Name of the encoder that computes the features. It is saved with the model, and merging models with different
+        encoders warns.
+    n_jobs : int, optional
+        Threads; all cores by default.
+    verbose : int
+        Print progress to standard error while learning: 0 prints nothing, 1 a line per few thousand samples, 2 a line per chunk.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The classes learned so far (and those declared to ``partial_fit``), sorted.
+    n_features_in_ : int
+        Features of a sample.
+    n_samples_seen_ : int
+        Samples learned.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from loranpac import make
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = make("ranpac", width=500).fit(X[:1000], y[:1000])
+    >>> bool(model.score(X[1000:], y[1000:]) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        method: str = "loranpac",
+        *,
+        width: float = 10_000,
+        lift: str = "relu-random",
+        truncate: float | None = None,
+        threshold: float | None = None,
+        rank: int | None = None,
+        schedule: str = "late",
+        max_rank: int = 10_000,
+        gamma: float | None = None,
+        random_state: int = 0,
+        settings: dict[str, Any] | None = None,
+        encoder: str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.method = method
+        self.width = width
+        self.lift = lift
+        self.truncate = truncate
+        self.threshold = threshold
+        self.rank = rank
+        self.schedule = schedule
+        self.max_rank = max_rank
+        self.gamma = gamma
+        self.random_state = random_state
+        self.settings = settings
+        self.encoder = encoder
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # Subclasses override these two.
+
+    def _method(self) -> str:
+        return self.method
+
+    def _settings(self) -> dict[str, Any]:
+        return dict(self.settings or {})
+
+    def _new_learner(self, n_features: int) -> _engine.Learner:
+        options = engine_options(self, self._method(), self._settings(), n_features)
+        return _engine.Learner(options, threads(self.n_jobs))
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> ContinualClassifier:
+        """Learn samples from scratch: everything learned before is dropped.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features. C-order float32 arrays are used without a copy; everything else is converted.
+        y : array-like of shape (n_samples,)
+            Labels.
+        """
+        with self._restore_features_on_failure():
+            X, y = self._samples_with_labels(X, y, reset=True)
+            classes = _union([y])
+            learner = self._new_learner(X.shape[1])
+            try:
+                learner.learn(X, *_coded(y, classes), progress(self.verbose, self._method(), len(X)))
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt("fit was interrupted; the model is as it was before") from None
+        self._learner, self.classes_ = learner, classes
+        self._changed(calibrated=False)
+        return self
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> ContinualClassifier:
+        """Learn a task: more samples, of known or new classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples,)
+            Labels; any of them may be new.
+        classes : array-like, optional
+            Not required. If given, as for other estimators, these classes are in ``classes_`` even without samples (with a score
+            of minus infinity), and other labels are refused.
+        """
+        first = not hasattr(self, "_learner")
+        with self._restore_features_on_failure():
+            X, y = self._samples_with_labels(X, y, reset=first)
+            declared = None if classes is None else _union([column_or_1d(_label_array(classes))])
+            if declared is not None:
+                undeclared = [label for label in _union([y]) if label not in declared]
+                if undeclared:
+                    raise ValueError(f"y: the labels {_some(undeclared)} are not in classes={_some(declared)}")
+            new = [y] if declared is None else [y, declared]
+            everything = _union(new) if first else self._with(*new)
+            learner = self._new_learner(X.shape[1]) if first else self._learner
+            report = progress(self.verbose, self._method(), len(X))
+            codes, names = _coded(y, everything)
+            if not first and learner.knows(X, codes, names):
+                warnings.warn("these samples have been learned before; they count twice now", stacklevel=2)
+            try:
+                learner.learn(X, codes, names, report)
+            except BaseException:
+                # The first part of the task may have been learned.
+                learned = set(learner.labels())
+                if first and not learned:
+                    raise
+                before = set() if first else set(self.classes_)
+                keep = [label in before or _plain(label) in learned for label in everything]
+                self._learner, self.classes_ = learner, everything[keep]
+                self._changed()
+                raise
+        self._learner, self.classes_ = learner, everything
+        self._changed()
+        return self
+
+    def save(self, path: Path, *, overwrite: bool = False) -> ContinualClassifier:
+        """Write the model into a folder ``NAME.lrp``, which the command line reads as well.
+
+        Parameters
+        ----------
+        path : path
+            The folder.
+        overwrite : bool
+            Replace an existing model: this one becomes its next version, and :func:`rollback` restores the previous one.
+            A model that was loaded from the folder, or saved to it, needs no ``overwrite`` unless another process has changed the
+            folder since; only the changes are written then.
+        """
+        self._check_fitted()
+        check_name(path)
+        self._check_saveable()
+        folder = os.path.abspath(path)
+        if os.path.exists(folder) and not overwrite and folder != getattr(self, "_folder", None):
+            raise FileExistsError(f"{os.fspath(path)!r} already exists; overwrite=True makes this its next version")
+        if self.encoder is not None and (recorded := self._learner.name_encoder(self.encoder)) != self.encoder:
+            warnings.warn(f"encoder: the model keeps the name {recorded!r} under which it has learned", stacklevel=2)
+        self._learner.save(folder, overwrite)
+        self._folder = folder
+        return self
+
+    def to_onnx(self, path: Path, *, half: bool = False, probabilities: bool = False) -> None:
+        """Write the classifier as ONNX: input ``x``, outputs ``scores`` and ``label_index``; labels are in the metadata.
+
+        Parameters
+        ----------
+        path : path
+            A file whose name ends with ``.onnx``.
+        half : bool
+            Weights in half precision: half the size.
+        probabilities : bool
+            Add an output with probabilities (after :meth:`calibrate`).
+        """
+        self._check_fitted()
+        if not os.fspath(path).endswith(".onnx"):
+            raise ValueError(f"path: a name that ends with .onnx is expected, not {os.fspath(path)!r}")
+        self._learner.export(path, half, probabilities)
+
+    def to_safetensors(self, path: Path, *, half: bool = False) -> None:
+        """Write the classifier as a small file for ``loranpac predict``.
+
+        Parameters
+        ----------
+        path : path
+            A file whose name ends with ``.safetensors``.
+        half : bool
+            Weights in half precision: half the size.
+        """
+        self._check_fitted()
+        if not os.fspath(path).endswith(".safetensors"):
+            raise ValueError(f"path: a name that ends with .safetensors is expected, not {os.fspath(path)!r}")
+        self._learner.export(path, half, False)

@@ -1,0 +1,160 @@
+"""The method of the paper, with soft and hard filters, as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import json
+import os
+from numbers import Real
+from typing import Any
+
+from sklearn.exceptions import NotFittedError
+
+from loranpac import _engine
+from loranpac._continual import ContinualClassifier
+from loranpac._labels import _sorted
+from loranpac._models import Path, threads
+from loranpac._parameters import parameters_of
+
+
+class LoRanPACClassifier(ContinualClassifier):
+    """Truncated least squares on random ReLU features, updated in closed form.
+
+    Parameters
+    ----------
+    width : int or float("inf")
+        Width of the lifted features, E. Accuracy grows with it, and cost in proportion to it; 10,000 is a good start.
+        ``float("inf")`` is the limit, computed by the arc-cosine kernel: exact, and faster up to about ten thousand samples, but
+        the model keeps the samples.
+    filter : {"soft", "hard"}
+        A ridge that is derived from the spectrum (its geometric mean), or the paper's cut.
+    truncate, threshold, rank : float, float, int, optional
+        Hard: the share of directions that is cut, the paper's zeta (default 0.25); the eigenvalue below which they are cut; or
+        the number of directions that are kept. Soft: the ridge is the eigenvalue at that place. At most one of them.
+    ridge : float or "loo", optional
+        Soft: the ridge itself, or (infinite width) the best of six decades by leave-one-out accuracy. Hard: added to the
+        kept eigenvalues.
+    schedule : {"late", "paper"}
+        Hard: cut when the classifier is formed, or after every task as in the paper's Algorithm 4.
+    max_rank : int
+        Maximum number of directions: memory is at most E times this. At infinite width, the maximum number of samples, and up
+        to a quarter (or 384) more between cuts.
+    lift : str
+        Feature map.
+    gamma : float, optional
+        Inverse width of the kernel behind ``lift="fourier"``.
+    half : bool
+        At infinite width: keep samples in half precision.
+    random_state : int
+        Seed of the random projection. Models with the same seed, width and lift can be merged.
+    encoder : str, optional
+        Name of the encoder that computes the features. It is saved with the model, :meth:`load` restores it, and merging
+        models with different encoders warns.
+    n_jobs : int, optional
+        Threads; all cores by default.
+    verbose : int
+        Print progress to standard error while learning: 0 prints nothing, 1 a line per few thousand samples, 2 a line per chunk.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The classes, sorted.
+    n_features_in_, n_samples_seen_ : int
+        Features of a sample; samples learned.
+    certificate_ : dict
+        The paper's quantities.
+    train_mse_ : float
+        The mean squared error on everything learned, computed without the samples.
+    leave_one_out_ : float
+        At infinite width, soft: leave-one-out accuracy on everything learned.
+    temperature_ : float
+        The temperature of probabilities, after :meth:`calibrate`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_digits
+    >>> from loranpac import LoRanPACClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = LoRanPACClassifier(width=1000)
+    >>> for day in range(5):  # two new classes every day
+    ...     new = (y // 2 == day) & (np.arange(len(y)) < 1200)
+    ...     model = model.partial_fit(X[new], y[new])
+    >>> model.classes_
+    array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+    >>> bool(model.score(X[1200:], y[1200:]) > 0.93)
+    True
+    """
+
+    def __init__(
+        self,
+        width: float = 10_000,
+        *,
+        filter: str = "soft",
+        truncate: float | None = None,
+        threshold: float | None = None,
+        rank: int | None = None,
+        ridge: float | str | None = None,
+        schedule: str = "late",
+        max_rank: int = 10_000,
+        lift: str = "relu-random",
+        gamma: float | None = None,
+        half: bool = False,
+        random_state: int = 0,
+        encoder: str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.width = width
+        self.filter = filter
+        self.truncate = truncate
+        self.threshold = threshold
+        self.rank = rank
+        self.ridge = ridge
+        self.schedule = schedule
+        self.max_rank = max_rank
+        self.lift = lift
+        self.gamma = gamma
+        self.half = half
+        self.random_state = random_state
+        self.encoder = encoder
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _method(self) -> str:
+        if self.filter not in ("soft", "hard"):
+            raise ValueError(f"filter: 'soft' or 'hard' is expected, not {self.filter!r}")
+        return "loranpac" if self.filter == "hard" else "loranpac-soft"
+
+    def _settings(self) -> dict[str, Any]:
+        settings: dict[str, Any] = {"samples": "f16"} if self.half else {}
+        if self.ridge is None:
+            return settings
+        if self.ridge == "loo" and self.filter == "soft":
+            return {**settings, "ridge": "loo"}
+        if not isinstance(self.ridge, Real) or isinstance(self.ridge, bool):
+            expected = "a number or 'loo'" if self.filter == "soft" else "a number"
+            raise ValueError(f"ridge: {expected} is expected, not {self.ridge!r}")
+        return {**settings, "ridge": float(self.ridge)}
+
+    @classmethod
+    def load(cls, path: Path, *, n_jobs: int | None = None) -> LoRanPACClassifier:
+        """Read a model that :meth:`save` or the command line has written.
+
+        Every byte is compared with its checksum. Learning continues from the saved state; :meth:`save` to the same path writes
+        the changes.
+        """
+        if not os.path.isdir(path):
+            raise FileNotFoundError(f"{os.fspath(path)!r}: no such model")
+        learner = _engine.Learner.load(path, threads(n_jobs))
+        manifest = json.loads(learner.manifest())
+        labels = learner.labels()
+        if not labels:
+            raise NotFittedError(f"{os.fspath(path)!r} has not learned anything yet")
+        model = cls(**parameters_of(manifest), n_jobs=n_jobs)
+        model._learner, model._folder = learner, os.path.abspath(path)
+        model.n_features_in_ = manifest["lift"]["dim"]
+        model.classes_ = _sorted(labels)
+        if manifest["calibration"] is not None:
+            model.temperature_ = manifest["calibration"]["temperature"]
+        model._changed()
+        return model

@@ -1,0 +1,93 @@
+"""Parameters of estimators: checks, and their form in the engine and in models on disk."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+from loranpac import _engine
+
+
+def engine_options(estimator: Any, method: str, settings: dict[str, Any], n_features: int) -> dict[str, Any]:
+    """The engine's options. Invalid parameters raise here, when samples arrive, as scikit-learn requires."""
+    width = _width(estimator.lift, estimator.width)
+    _whole("max_rank", estimator.max_rank)
+    _whole("random_state", estimator.random_state, least=0)
+    if estimator.schedule not in ("late", "paper"):
+        raise ValueError(f"schedule: 'late' or 'paper' is expected, not {estimator.schedule!r}")
+    cuts = [(name, value) for name in ("truncate", "threshold", "rank") if (value := getattr(estimator, name)) is not None]
+    if len(cuts) > 1:
+        raise ValueError(f"at most one of truncate, threshold and rank is expected, not {' and '.join(name for name, _ in cuts)}")
+    for name, value in [*cuts, ("gamma", 1.0 if estimator.gamma is None else estimator.gamma)]:
+        if not isinstance(value, Real) or isinstance(value, bool):
+            raise ValueError(f"{name}: a number is expected, not {value!r}")
+    if estimator.rank is not None:
+        _whole("rank", estimator.rank)
+    if estimator.encoder is not None and (not isinstance(estimator.encoder, str) or not estimator.encoder):
+        raise ValueError(f"encoder: a name or None is expected, not {estimator.encoder!r}")
+    return {
+        "method": method,
+        "dim": n_features,
+        "lift": estimator.lift,
+        "width": width,
+        "seed": int(estimator.random_state),
+        "gamma": _engine.GAMMA if estimator.gamma is None else float(estimator.gamma),
+        "truncation": (cuts[0][0], float(cuts[0][1])) if cuts else None,
+        "schedule": estimator.schedule,
+        "max_rank": int(estimator.max_rank),
+        "settings": [(name, str(value)) for name, value in settings.items()],
+        "keep": 1,
+        "encoder": estimator.encoder,
+    }
+
+
+def parameters_of(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of a ``LoRanPACClassifier`` from the manifest of a model."""
+    lift, config = manifest["lift"], manifest["config"]
+    infinite = lift["name"] == "arc-cosine"
+    return {
+        "width": float("inf") if infinite else lift["width"],
+        "lift": "relu-random" if infinite else lift["name"],
+        "half": config.get("half", False),
+        "gamma": lift["gamma"],
+        "random_state": lift["seed"],
+        "schedule": config["schedule"],
+        "max_rank": config["max_rank"],
+        "encoder": manifest["encoder"]["name"],
+        **_filter_parameters(config["filter"]),
+    }
+
+
+def _filter_parameters(filter: dict[str, Any]) -> dict[str, Any]:
+    names = {"fraction": "truncate", "threshold": "threshold", "rank": "rank"}
+
+    def cut(truncation: dict[str, Any]) -> dict[str, Any]:
+        ((kind, value),) = truncation.items()
+        return {names[kind]: value}
+
+    if "hard" in filter:
+        return {"filter": "hard", **cut(filter["hard"]["truncation"]), "ridge": filter["hard"]["ridge"] or None}
+    soft = filter["soft"]
+    if soft == "geometric-mean":
+        return {"filter": "soft"}
+    if soft == "leave-one-out":
+        return {"filter": "soft", "ridge": "loo"}
+    if "fixed" in soft:
+        return {"filter": "soft", "ridge": soft["fixed"]}
+    return {"filter": "soft", **cut(soft["eigenvalue"])}
+
+
+def _width(lift: str, width: Any) -> int | None:
+    """The engine's width; None if it is infinite."""
+    if isinstance(width, Real) and width == float("inf"):
+        if lift != "relu-random":
+            raise ValueError(f"lift: width=inf is the limit of 'relu-random', and not of {lift!r}")
+        return None
+    if not isinstance(width, Real) or isinstance(width, bool) or not width >= 1 or width != int(width):
+        raise ValueError(f"width: a whole number of at least 1 or float('inf') is expected, not {width!r}")
+    return int(width)
+
+
+def _whole(name: str, value: Any, least: int = 1) -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name}: a whole number of at least {least} is expected, not {value!r}")
