@@ -211,7 +211,7 @@ impl State {
     pub fn ensure_edit(&self, samples: usize, what: &str) -> PyResult<()> {
         let Width::Finite(width) = self.space.width() else { return Ok(()) };
         // The lifted samples, and their projections.
-        self.ensure_answer(samples.min(AT_ONCE), 2 * width, what)
+        self.ensure_answer(samples.min(EDIT_ROWS), 2 * width, what)
     }
 
     /// Edits the model. Returns the number of samples that could not be checked, or None if the same edit was applied before.

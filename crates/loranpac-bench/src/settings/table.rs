@@ -53,7 +53,7 @@ pub const SETTINGS: &[Setting] = &[
         },
         settle: |spec, method| {
             // Methods that compute lifted features refuse an infinite width when they are built.
-            if !is_drawn(spec) && !(spec.is_infinite() && method.input.lifted()) {
+            if !(is_drawn(spec) || spec.is_infinite() && method.input.lifted()) {
                 spec.width = Width::Finite(0);
             }
         },

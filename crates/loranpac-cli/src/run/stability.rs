@@ -52,7 +52,7 @@ pub fn main(args: &Args, threads: usize) -> Result<()> {
         );
         write(&folder.join("stability.json"), &text()?)?;
         write(&folder.join("stability.md"), &page)?;
-        write(&folder.join("stability.svg"), &stability::svg(&title, &all))?;
+        write(&folder.join("stability.svg"), stability::svg(&title, &all))?;
     }
     if args.json.to_stdout() {
         return Ok(say::json(&text()?)?);
