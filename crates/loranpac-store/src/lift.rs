@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use faer::{MatMut, MatRef};
-use loranpac::lift::{self, ArcCosine, FeatureMap, LiftSpec, Projection};
+use loranpac::lift::{self, ArcCosine, FeatureMap, LiftSpec, Operation, Projection};
 use loranpac::{FeatureSpace, Width};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -165,6 +165,9 @@ impl FeatureMap for Lazy {
         // The map was created without P before, so this cannot fail.
         let make = || self.record.build(true).ok().and_then(|space| space.map().cloned());
         self.kept.get_or_init(|| make().unwrap_or_else(|| self.small.clone())).lift(x, h);
+    }
+    fn operations(&self) -> Vec<Operation> {
+        self.small.operations()
     }
     fn bytes(&self) -> usize {
         self.kept.get().map_or(0, |kept| kept.bytes())

@@ -6,7 +6,7 @@ mod common;
 use std::sync::Arc;
 
 use common::{DIM, Task, accuracy, learn, samples};
-use loranpac::lift::{self, FeatureMap, LIFTS, LiftSpec};
+use loranpac::lift::{self, Activation, FeatureMap, LIFTS, LiftSpec, Operation, Projection};
 use loranpac::registry::{METHODS, Method, MethodOptions, Promise};
 use loranpac::{Error, FeatureSpace, Features, Label, Learner, Scores, StreamSizes, Width};
 
@@ -415,4 +415,49 @@ fn a_samples_scores_do_not_depend_on_its_batch() {
             }
         }
     });
+}
+
+/// Computes the operations of a map one after the other, in f64.
+fn interpret(map: &dyn FeatureMap, projection: &[f32], x: &[f32]) -> Vec<f64> {
+    let sample: Vec<f64> = x.iter().map(|v| f64::from(*v)).collect();
+    let mut z = sample.clone();
+    for operation in map.operations() {
+        z = match operation {
+            Operation::Unit => {
+                let length = z.iter().map(|v| v * v).sum::<f64>().sqrt();
+                z.iter().map(|v| if length > 0.0 { v / length } else { 0.0 }).collect()
+            }
+            Operation::Project { scale } => {
+                let row =
+                    |row: &[f32]| row.iter().zip(&z).map(|(p, z)| f64::from(*p) * z).sum::<f64>() * f64::from(scale);
+                projection.chunks_exact(x.len()).map(row).collect()
+            }
+            Operation::Activate(Activation::Relu) => z.iter().map(|v| v.max(0.0)).collect(),
+            Operation::Activate(Activation::Sigmoid) => z.iter().map(|v| 1.0 / (1.0 + (-v).exp())).collect(),
+            Operation::Activate(Activation::Linear) => z,
+            Operation::CosinesAndSines => z.iter().flat_map(|v| [v.cos(), v.sin()]).take(map.width()).collect(),
+            Operation::PrependSample => sample.iter().copied().chain(z).collect(),
+            Operation::Scale(factor) => z.iter().map(|v| v * f64::from(factor)).collect(),
+            other => panic!("{other:?} is not computed here"),
+        };
+    }
+    z
+}
+
+#[test]
+fn the_operations_of_every_lift_compute_it() {
+    let width = 41;
+    let task = samples(8, &[1, 2], 3).0;
+    for entry in LIFTS {
+        let map = lift::build(entry.name, LiftSpec { seed: 5, ..LiftSpec::new(DIM, width) }).unwrap();
+        let rows = entry.projection.count(DIM, map.width());
+        let (p, mut scratch) = (Projection::from_seed(rows.max(1), DIM, 5, true), Vec::new());
+        let projection = p.rows(0, rows.max(1), &mut scratch);
+        for x in task.chunks_exact(DIM) {
+            let expected = lift::lifted(&*map, Features::new(x, DIM).unwrap());
+            let found = interpret(&*map, projection, x);
+            assert_eq!(found.len(), expected.len(), "{}", entry.name);
+            assert!(found.iter().zip(&expected).all(|(a, b)| (a - f64::from(*b)).abs() < 1e-4), "{}", entry.name);
+        }
+    }
 }

@@ -10,6 +10,8 @@
 //! 256 samples, 247 against 241 and 311 against 311 in a second series (E = 20,000, d = 384, c = 150, in turns, on two
 //! threads of a busy machine).
 
+use loranpac::lift::{Activation, Operation};
+
 use crate::error::Error;
 use crate::inference::Inference;
 use crate::precision::{Encoding, Precision};
@@ -42,40 +44,34 @@ use Attribute::{Float, Int, Ints};
 /// Builds the graph of a model whose weights are stored in `encoding`.
 pub(super) fn build(model: &Inference, encoding: Encoding, probabilities: bool) -> Result<Graph, Error> {
     let mut graph = Graph::default();
-    let lift = &model.lift;
-    // A scale of the lifted features that the product with W applies.
-    let mut amplitude = 1.0;
+    let space = model.classifier.space();
+    let map = space.map().ok_or_else(|| Error::Refused(format!("{space} cannot be computed")))?;
+    let operations = map.operations();
     if encoding.precision == Precision::F16 {
         graph.widen("weights");
-        if !matches!(lift.name.as_str(), "identity" | "relu") {
+        if operations.iter().any(|operation| matches!(operation, Operation::Project { .. })) {
             graph.widen("projection");
         }
     }
-    let h = match lift.name.as_str() {
-        "identity" => "x",
-        "relu" => graph.node("Relu", &["x"], "lifted", &[]),
-        "random" => graph.project("x", 1.0),
-        "relu-random" => {
-            let z = graph.project("x", 1.0);
-            graph.node("Relu", &[z], "lifted", &[])
-        }
-        "sigmoid-random" => {
-            let z = graph.project("x", 1.0);
-            graph.node("Sigmoid", &[z], "lifted", &[])
-        }
-        "rvfl" => {
-            let z = graph.project("x", 1.0);
-            let random = graph.node("Relu", &[z], "random", &[]);
-            graph.node("Concat", &["x", random], "lifted", &[("axis", Int(1))])
-        }
-        "fourier" => {
-            amplitude = (2.0 / lift.computed() as f64).sqrt() as f32;
-            let unit = graph.unit("x");
-            let z = graph.project(unit, (2.0 * lift.gamma).sqrt() as f32);
-            graph.cosines_and_sines(z, lift.computed())
-        }
-        other => return Err(Error::Refused(format!("there is no ONNX export of the lift {other} yet"))),
-    };
+    // The scale of the lifted features, which the product with W applies.
+    let mut amplitude = 1.0;
+    let mut h = "x";
+    for operation in operations {
+        h = match operation {
+            Operation::Unit => graph.unit(h),
+            Operation::Project { scale } => graph.project(h, scale),
+            Operation::Activate(Activation::Linear) => h,
+            Operation::Activate(Activation::Relu) => graph.node("Relu", &[h], "activated", &[]),
+            Operation::Activate(Activation::Sigmoid) => graph.node("Sigmoid", &[h], "activated", &[]),
+            Operation::CosinesAndSines => graph.cosines_and_sines(h, map.width()),
+            Operation::PrependSample => graph.node("Concat", &["x", h], "lifted", &[("axis", Int(1))]),
+            Operation::Scale(factor) => {
+                amplitude *= factor;
+                h
+            }
+            other => return Err(Error::Refused(format!("ONNX export does not support {other:?} of {space}"))),
+        };
+    }
     let product = [("transB", Int(1)), ("alpha", Float(amplitude * encoding.unit()))];
     graph.node("Gemm", &[h, "weights"], "scores", &product);
     graph.node("ArgMax", &["scores"], "label_index", &[("axis", Int(1)), ("keepdims", Int(0))]);

@@ -14,7 +14,7 @@ use faer::prelude::ReborrowMut;
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
-use super::{FeatureMap, LiftSpec, Projection};
+use super::{FeatureMap, LiftSpec, Operation, Projection};
 use crate::error::Error;
 
 /// Rows of P that one thread works on at a time.
@@ -33,6 +33,11 @@ impl Fourier {
     pub fn new(projection: Projection, width: usize, gamma: f64) -> Self {
         assert_eq!(projection.width(), width.div_ceil(2));
         Fourier { projection, width, gamma }
+    }
+
+    /// The factor of every feature, `sqrt(2 / E)`.
+    fn amplitude(&self) -> f32 {
+        (2.0 / self.width as f64).sqrt() as f32
     }
 
     pub(super) fn build(spec: LiftSpec) -> Result<Arc<dyn FeatureMap>, Error> {
@@ -60,7 +65,7 @@ impl FeatureMap for Fourier {
         // A length that f32 cannot invert counts as zero.
         let scale = |length: f64| if length > 1e-30 { ((2.0 * self.gamma).sqrt() / length) as f32 } else { 0.0 };
         let scales: Vec<f32> = (0..x.ncols()).map(|j| scale(length(j))).collect();
-        let amplitude = (2.0 / self.width() as f64).sqrt() as f32;
+        let amplitude = self.amplitude();
         h.par_row_chunks_mut(2 * STRIP).enumerate().for_each_init(Vec::new, |scratch, (strip, mut h)| {
             let rows = self.projection.rows(strip * STRIP, h.nrows().div_ceil(2), scratch);
             let p = MatRef::from_row_major_slice(rows, h.nrows().div_ceil(2), self.dim());
@@ -77,6 +82,10 @@ impl FeatureMap for Fourier {
                 }
             }
         });
+    }
+    fn operations(&self) -> Vec<Operation> {
+        let project = Operation::Project { scale: (2.0 * self.gamma).sqrt() as f32 };
+        vec![Operation::Unit, project, Operation::CosinesAndSines, Operation::Scale(self.amplitude())]
     }
     fn bytes(&self) -> usize {
         self.projection.bytes()

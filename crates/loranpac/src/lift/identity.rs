@@ -2,7 +2,7 @@
 
 use faer::{MatMut, MatRef};
 
-use super::FeatureMap;
+use super::{Activation, FeatureMap, Operation};
 
 /// The features themselves, or their positive part.
 #[derive(Debug, Clone)]
@@ -38,6 +38,9 @@ impl FeatureMap for Identity {
         if self.relu {
             super::random::relu(h);
         }
+    }
+    fn operations(&self) -> Vec<Operation> {
+        if self.relu { vec![Operation::Activate(Activation::Relu)] } else { Vec::new() }
     }
     fn bytes(&self) -> usize {
         0

@@ -5,6 +5,7 @@
 mod arc_cosine;
 mod fourier;
 mod identity;
+mod operation;
 mod projection;
 mod random;
 mod space;
@@ -18,6 +19,7 @@ pub use arc_cosine::ArcCosine;
 pub(crate) use arc_cosine::Polar;
 pub use fourier::Fourier;
 pub use identity::Identity;
+pub use operation::Operation;
 pub use projection::Projection;
 pub use random::{Activation, Random};
 pub use space::FeatureSpace;
@@ -36,6 +38,8 @@ pub trait FeatureMap: Send + Sync {
     fn width(&self) -> usize;
     /// Writes the lifted columns of `x` (`d x n`) into `h` (`E x n`), in parallel. Needs no memory of size E.
     fn lift(&self, x: MatRef<'_, f32>, h: MatMut<'_, f32>);
+    /// Returns the operations that lead from a sample to its lifted features.
+    fn operations(&self) -> Vec<Operation>;
     /// Returns the bytes that the map itself holds.
     fn bytes(&self) -> usize;
     /// Returns numbers that distinguish maps of the same name and size: by default, a lifted sample.

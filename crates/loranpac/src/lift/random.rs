@@ -7,7 +7,7 @@ use faer::prelude::ReborrowMut;
 use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
-use super::{FeatureMap, LiftSpec, Projection};
+use super::{FeatureMap, LiftSpec, Operation, Projection};
 use crate::error::Error;
 
 /// Rows of H that one thread computes at a time: the strip stays in its cache for the activation.
@@ -71,6 +71,13 @@ impl FeatureMap for Random {
                 Activation::Sigmoid => map(h, |v| 1.0 / (1.0 + (-v).exp())),
             }
         });
+    }
+    fn operations(&self) -> Vec<Operation> {
+        let project = Operation::Project { scale: 1.0 };
+        match self.activation {
+            Activation::Linear => vec![project],
+            activation => vec![project, Operation::Activate(activation)],
+        }
     }
     fn bytes(&self) -> usize {
         self.projection.bytes()

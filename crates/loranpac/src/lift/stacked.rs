@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use faer::{MatMut, MatRef};
 
-use super::{Activation, FeatureMap, LiftSpec, Projection, Random};
+use super::{Activation, FeatureMap, LiftSpec, Operation, Projection, Random};
 use crate::error::Error;
 
 /// `h = [x; relu(P x)]`: d + rows of P = E features.
@@ -43,6 +43,11 @@ impl FeatureMap for Stacked {
         let (mut plain, random) = h.split_at_row_mut(x.nrows());
         plain.copy_from(x);
         self.random.lift(x, random);
+    }
+    fn operations(&self) -> Vec<Operation> {
+        let mut operations = self.random.operations();
+        operations.push(Operation::PrependSample);
+        operations
     }
     fn bytes(&self) -> usize {
         self.random.bytes()

@@ -1,0 +1,24 @@
+//! A feature map as a list of operations, for programs that compute it elsewhere.
+
+use super::Activation;
+
+/// One step from a sample x to its lifted features; each step takes the result of the one before.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Operation {
+    /// Divides by the length; zero stays zero.
+    Unit,
+    /// Multiplies by P, times `scale`.
+    Project {
+        /// The factor.
+        scale: f32,
+    },
+    /// Applies a function to every feature.
+    Activate(Activation),
+    /// Replaces `z_0, z_1, ...` by `cos z_0, sin z_0, cos z_1, ...`, without the last sine where E is odd.
+    CosinesAndSines,
+    /// Puts the features of the sample itself in front.
+    PrependSample,
+    /// Multiplies by a factor.
+    Scale(f32),
+}
