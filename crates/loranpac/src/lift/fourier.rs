@@ -14,7 +14,7 @@ use faer::prelude::ReborrowMut;
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
-use super::{FeatureMap, LiftSpec, Operation, Projection};
+use super::{FeatureMap, LiftEntry, LiftSpec, Operation, Projection, Rows};
 use crate::error::Error;
 
 /// Rows of P that one thread works on at a time.
@@ -91,6 +91,14 @@ impl FeatureMap for Fourier {
         self.projection.bytes()
     }
 }
+
+pub(super) const FOURIER: LiftEntry = LiftEntry {
+    name: "fourier",
+    summary: "cosines and sines of P x/|x|, for the Gaussian kernel",
+    projection: Rows::Half,
+    limit: None,
+    build: Fourier::build,
+};
 
 #[cfg(test)]
 mod tests {

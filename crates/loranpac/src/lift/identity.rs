@@ -1,8 +1,10 @@
 //! Maps without a projection: `x` and `relu(x)`.
 
+use std::sync::Arc;
+
 use faer::{MatMut, MatRef};
 
-use super::{Activation, FeatureMap, Operation};
+use super::{Activation, FeatureMap, LiftEntry, Operation, Rows};
 
 /// The features themselves, or their positive part.
 #[derive(Debug, Clone)]
@@ -46,3 +48,19 @@ impl FeatureMap for Identity {
         0
     }
 }
+
+pub(super) const RELU: LiftEntry = LiftEntry {
+    name: "relu",
+    summary: "relu(x)",
+    projection: Rows::None,
+    limit: None,
+    build: |s| Ok(Arc::new(Identity::relu(s.dim))),
+};
+
+pub(super) const IDENTITY: LiftEntry = LiftEntry {
+    name: "identity",
+    summary: "x itself",
+    projection: Rows::None,
+    limit: None,
+    build: |s| Ok(Arc::new(Identity::new(s.dim))),
+};

@@ -3,6 +3,8 @@
 //! A new map is one file with a type that implements [`FeatureMap`], and one line in [`LIFTS`].
 
 mod arc_cosine;
+#[cfg(test)]
+mod dummy;
 mod fourier;
 mod identity;
 mod operation;
@@ -137,57 +139,17 @@ impl Rows {
     }
 }
 
-/// All feature maps; the first is the default.
+/// All feature maps; the first is the default. The entry of a map is in its own file.
 pub const LIFTS: &[LiftEntry] = &[
-    LiftEntry {
-        name: ArcCosine::LIMIT_OF,
-        summary: "relu(P x), the paper's random ReLU features; the only lift of infinite width",
-        projection: Rows::Width,
-        limit: Some(ArcCosine::new),
-        build: |s| Random::build(s, Activation::Relu),
-    },
-    LiftEntry {
-        name: "random",
-        summary: "P x, a random projection",
-        projection: Rows::Width,
-        limit: None,
-        build: |s| Random::build(s, Activation::Linear),
-    },
-    LiftEntry {
-        name: "sigmoid-random",
-        summary: "sigmoid(P x), Schmidt's network",
-        projection: Rows::Width,
-        limit: None,
-        build: |s| Random::build(s, Activation::Sigmoid),
-    },
-    LiftEntry {
-        name: "rvfl",
-        summary: "x and relu(P x), Pao's random vector functional link",
-        projection: Rows::WidthMinusDim,
-        limit: None,
-        build: Stacked::build,
-    },
-    LiftEntry {
-        name: "fourier",
-        summary: "cosines and sines of P x/|x|, for the Gaussian kernel",
-        projection: Rows::Half,
-        limit: None,
-        build: Fourier::build,
-    },
-    LiftEntry {
-        name: "relu",
-        summary: "relu(x)",
-        projection: Rows::None,
-        limit: None,
-        build: |s| Ok(Arc::new(Identity::relu(s.dim))),
-    },
-    LiftEntry {
-        name: "identity",
-        summary: "x itself",
-        projection: Rows::None,
-        limit: None,
-        build: |s| Ok(Arc::new(Identity::new(s.dim))),
-    },
+    random::RELU_RANDOM,
+    random::RANDOM,
+    random::SIGMOID_RANDOM,
+    stacked::RVFL,
+    fourier::FOURIER,
+    identity::RELU,
+    identity::IDENTITY,
+    #[cfg(test)]
+    dummy::DUMMY,
 ];
 
 /// Returns the entry of a map.

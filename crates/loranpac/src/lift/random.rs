@@ -7,7 +7,7 @@ use faer::prelude::ReborrowMut;
 use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
-use super::{FeatureMap, LiftSpec, Operation, Projection};
+use super::{ArcCosine, FeatureMap, LiftEntry, LiftSpec, Operation, Projection, Rows};
 use crate::error::Error;
 
 /// Rows of H that one thread computes at a time: the strip stays in its cache for the activation.
@@ -103,6 +103,30 @@ fn map(h: MatMut<'_, f32>, f: impl Fn(f32) -> f32) {
         }
     }
 }
+
+pub(super) const RELU_RANDOM: LiftEntry = LiftEntry {
+    name: ArcCosine::LIMIT_OF,
+    summary: "relu(P x), the paper's random ReLU features; the only lift of infinite width",
+    projection: Rows::Width,
+    limit: Some(ArcCosine::new),
+    build: |s| Random::build(s, Activation::Relu),
+};
+
+pub(super) const RANDOM: LiftEntry = LiftEntry {
+    name: "random",
+    summary: "P x, a random projection",
+    projection: Rows::Width,
+    limit: None,
+    build: |s| Random::build(s, Activation::Linear),
+};
+
+pub(super) const SIGMOID_RANDOM: LiftEntry = LiftEntry {
+    name: "sigmoid-random",
+    summary: "sigmoid(P x), Schmidt's network",
+    projection: Rows::Width,
+    limit: None,
+    build: |s| Random::build(s, Activation::Sigmoid),
+};
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use faer::{MatMut, MatRef};
 
-use super::{Activation, FeatureMap, LiftSpec, Operation, Projection, Random};
+use super::{Activation, FeatureMap, LiftEntry, LiftSpec, Operation, Projection, Random, Rows};
 use crate::error::Error;
 
 /// `h = [x; relu(P x)]`: d + rows of P = E features.
@@ -53,6 +53,14 @@ impl FeatureMap for Stacked {
         self.random.bytes()
     }
 }
+
+pub(super) const RVFL: LiftEntry = LiftEntry {
+    name: "rvfl",
+    summary: "x and relu(P x), Pao's random vector functional link",
+    projection: Rows::WidthMinusDim,
+    limit: None,
+    build: Stacked::build,
+};
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,8 @@
 //! The methods, one file each.
 
 mod builder;
+#[cfg(test)]
+pub(crate) mod dummy;
 mod explicit;
 pub(crate) mod family;
 mod holdout;
