@@ -89,6 +89,9 @@ impl Args {
         if first.is_infinite() && (self.chosen.text("lift-seed").is_some() || self.regenerate) {
             bail!("--lift-seed and --regenerate have no effect at infinite width, which draws nothing at random");
         }
+        if self.projection.is_some() && first.is_infinite() {
+            bail!("--projection cannot be used at infinite width, which has no projection");
+        }
         if self.projection.is_some() && !lift::find(&first.lift)?.projection.is_drawn() {
             bail!("--projection cannot be used with --lift {}, which has no projection", first.lift);
         }
