@@ -128,7 +128,7 @@ fn a_model_that_does_not_fit_is_refused_with_both_sizes() {
     let output = limited(2 << 20, place.path(), "learn m.lrp d/week1.csv --threads 2");
     let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{message}");
-    for words in ["width 10000000 needs about", "GiB are available", "nothing was changed", "--width"] {
+    for words in ["width 10000000 needs about", "GiB are available", "nothing has changed", "--width"] {
         assert!(message.contains(words), "{message}");
     }
 }

@@ -288,7 +288,7 @@ fn a_change_of_mind_is_a_command() {
     assert!(!labels(&model, &new).contains(&"second".to_owned()));
     // Forgetting, and going back.
     let text = stdout(&loranpac(&["forget", &model, "class 1"]));
-    assert!(text.contains("still shape") && text.contains("unlearn"), "{text}");
+    assert!(text.contains("still contribute") && text.contains("unlearn"), "{text}");
     assert!(labels(&model, &new).iter().all(|label| label == "class 0"));
     refused(&["forget", &model, "class 0"], &["only class"]);
     stdout(&loranpac(&["rollback", &model]));

@@ -131,7 +131,7 @@ fn a_model_whose_parts_do_not_fit_is_not_written() {
         ("the lifts are", lift(|lift| lift.name = "relu-randon".into())),
         ("at least one feature", lift(|lift| lift.dim = 0)),
         ("too many", lift(|lift| lift.dim = 1 << 50)),
-        ("makes 24 features", lift(|lift| lift.name = "identity".into())),
+        ("computes 24 features", lift(|lift| lift.name = "identity".into())),
         ("gamma", lift(|lift| (lift.name, lift.gamma) = ("fourier".into(), -1.0))),
         ("width", lift(|lift| (lift.name, lift.dim) = ("rvfl".into(), 301))),
     ];
@@ -210,7 +210,7 @@ fn every_way_in_which_a_file_can_be_wrong_is_told() {
     check("BF16", |bytes| replace(bytes, r#""F16""#, r#""BF16""#));
     check("is damaged", |bytes| replace(bytes, r#""F16""#, r#""F32""#));
     check("instead of 2", |bytes| replace(bytes, "[5,301]", "[5,301,1]"));
-    check("makes 301", |bytes| replace(bytes, "[5,301]", "[301,5]"));
+    check("computes 301", |bytes| replace(bytes, "[5,301]", "[301,5]"));
     check("is damaged", |bytes| replace(bytes, "[5,301]", "[4611686018427387904,8]"));
     check("4 labels for 5", |bytes| replace(bytes, r#"[5,\"a"#, r#"[\"a"#));
     check("two classes -1", |bytes| replace(bytes, r#"[5,\"a"#, r#"[-1,\"a"#));

@@ -83,10 +83,10 @@ impl Config {
             return Err(Error::setting("schedule", "paper", reason));
         }
         if config.half && !infinite {
-            return Err(Error::setting("samples", "f16", "samples are kept at infinite width only"));
+            return Err(Error::setting("samples", "f16", "samples are kept only with `width` infinite"));
         }
         if config.filter == Filter::Soft(Ridge::LeaveOneOut) && !infinite {
-            let reason = "leaving samples out needs samples, which are kept at infinite width only";
+            let reason = "leaving samples out needs samples, which are kept only with `width` infinite";
             return Err(Error::setting("ridge", "loo", reason));
         }
         Ok(config)

@@ -89,10 +89,11 @@ impl Args {
         if first.is_infinite() && (self.chosen.text("lift-seed").is_some() || self.regenerate) {
             bail!("--lift-seed and --regenerate have no effect at infinite width, which draws nothing at random");
         }
-        let drawn = !first.is_infinite() && lift::find(&first.lift)?.projection.is_drawn();
-        if self.projection.is_some() && !drawn {
-            let width = if first.is_infinite() { " at infinite width" } else { "" };
-            bail!("--projection cannot be used with --lift {}{width}, which has no projection", first.lift);
+        if self.projection.is_some() && first.is_infinite() {
+            bail!("--projection cannot be used at infinite width, which has no projection");
+        }
+        if self.projection.is_some() && !lift::find(&first.lift)?.projection.is_drawn() {
+            bail!("--projection cannot be used with --lift {}, which has no projection", first.lift);
         }
         let methods = if first.is_infinite() { self.with_infinite_width(methods)? } else { methods };
         Ok(Request { args: self, methods, streams })
