@@ -36,7 +36,7 @@ def test_the_docstrings_that_users_read_first_have_examples():
 
 
 def blocks(path):
-    """The Python blocks of a page that are not marked as needing something else (``python no-run``)."""
+    """The blocks of a page that run: ``python``, and not ``py``."""
     text = path.read_text()
     return re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
 
