@@ -25,6 +25,7 @@ class LearnerBase(ClassifierMixin, BaseEstimator):
 
     classes_: NDArray[Any]
     _learner: _engine.Learner
+    n_jobs: int | None
     # Pickles of earlier versions lack these parameters.
     encoder: str | None = None
     verbose: int = 0

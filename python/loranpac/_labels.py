@@ -27,10 +27,12 @@ def _label_array(labels: Any) -> Any:
     NumPy converts numbers beside strings to strings and drops trailing NULs, so that several classes would become one.
     """
     labels = _plain_array(labels)
-    if not isinstance(labels, np.ndarray) and isinstance(labels, Iterable) and np.asarray(labels).dtype.kind == "U":
-        values = list(labels)
-        if any(not isinstance(value, str) or value.endswith("\0") for value in values) and np.ndim(labels) == 1:
-            return np.array(values, dtype=object)
+    if not isinstance(labels, np.ndarray) and isinstance(labels, Iterable):
+        array = np.asarray(labels)
+        if array.dtype.kind == "U" and array.ndim == 1:
+            values = list(labels)
+            if any(not isinstance(value, str) or value.endswith("\0") for value in values):
+                return np.array(values, dtype=object)
     return labels
 
 

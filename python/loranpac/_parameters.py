@@ -79,13 +79,15 @@ def _filter_parameters(filter: dict[str, Any]) -> dict[str, Any]:
 
 def _width(lift: str, width: Any) -> int | None:
     """The engine's width; None if it is infinite."""
-    if isinstance(width, Real) and width == float("inf"):
-        if lift != "relu-random":
-            raise ValueError(f"lift: width=inf is the limit of 'relu-random', and not of {lift!r}")
-        return None
-    if not isinstance(width, Real) or isinstance(width, bool) or not width >= 1 or width != int(width):
-        raise ValueError(f"width: a whole number of at least 1 or float('inf') is expected, not {width!r}")
-    return int(width)
+    if isinstance(width, Real) and not isinstance(width, bool):
+        value = float(width)
+        if value == float("inf"):
+            if lift != "relu-random":
+                raise ValueError(f"lift: width=inf is the limit of 'relu-random', and not of {lift!r}")
+            return None
+        if value >= 1 and value.is_integer():
+            return int(value)
+    raise ValueError(f"width: a whole number of at least 1 or float('inf') is expected, not {width!r}")
 
 
 def _whole(name: str, value: Any, least: int = 1) -> None:

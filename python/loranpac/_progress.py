@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from numbers import Integral
-from typing import Any, Callable, Optional
+from typing import Any, Callable
 
 #: Takes the number of samples learned so far, and whether a group of chunks is complete.
 Progress = Callable[[int, bool], None]
 
 
-def progress(verbose: Any, method: str, samples: int) -> Optional[Progress]:
+def progress(verbose: Any, method: str, samples: int) -> Progress | None:
     """A function that prints progress: a line per group of chunks (1) or per chunk (2 and more). None prints nothing."""
     if not isinstance(verbose, Integral) or verbose < 0:
         raise ValueError(f"verbose: 0, 1 or 2 is expected, not {verbose!r}")

@@ -230,6 +230,6 @@ class _file_of:
         np.savez(path, **arrays)
         return path
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.place is not None:
             self.place.cleanup()

@@ -1,4 +1,4 @@
-"""What the tests share."""
+"""Fixtures for all tests."""
 
 import os
 import re
@@ -6,12 +6,12 @@ import re
 import numpy as np
 import pytest
 
-# Without it scikit-learn skips its check of array API input. It must be set before SciPy is imported.
+# scikit-learn skips its check of array API input without this. It must be set before SciPy is imported.
 os.environ["SCIPY_ARRAY_API"] = "1"
 
 
 def skipped(report):
-    """Adds a line TOOL<TAB>TEST<TAB>why to the file that LORANPAC_SKIPPED names, as the tests in Rust do."""
+    """Add a line TOOL<TAB>TEST<TAB>why to the file that LORANPAC_SKIPPED names, like the tests in Rust."""
     listed = os.environ.get("LORANPAC_SKIPPED")
     if listed and report.skipped and not hasattr(report, "wasxfail"):
         why = " ".join(report.longrepr[2].split()).removeprefix("Skipped: ")

@@ -11,7 +11,7 @@ import pytest
 from loranpac import _engine, bench
 
 
-def test_a_run_is_the_command_lines(tmp_path):
+def test_a_run_equals_that_of_the_command_line(tmp_path):
     result = bench.run("digits", ["loranpac", "simplecil"], inc=2, width=300, seeds=[1993, 1994])
     arguments = ["run", "--data", "digits", "--method", "loranpac,simplecil", "--inc", "2", "--width", "300"]
     done = subprocess.run(

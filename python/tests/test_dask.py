@@ -16,7 +16,7 @@ SHARDS, WIDTH = 8, 800
 
 
 def samples(number, seconds=0.0):
-    """A shard: other classes in each, some of them in several."""
+    """A shard; some classes are in several shards."""
     time.sleep(seconds)
     rng = np.random.default_rng(number)
     y = np.repeat([number, number + 1, 20], 40)
@@ -95,7 +95,7 @@ def test_a_killed_worker_changes_nothing(cluster, whole, tmp_path):
     assert_same(model, whole)
 
 
-def test_what_was_broken_off_goes_on(whole, tmp_path):
+def test_an_interrupted_call_resumes(whole, tmp_path):
     from loranpac.dask import fit
 
     def learned():
@@ -103,7 +103,7 @@ def test_what_was_broken_off_goes_on(whole, tmp_path):
 
     def shard(number, fail):
         if fail and len(learned()) >= 3:
-            raise RuntimeError("a disk has gone")
+            raise RuntimeError("the disk failed")
         return samples(number)
 
     def attempt(fail):
@@ -111,7 +111,7 @@ def test_what_was_broken_off_goes_on(whole, tmp_path):
         return fit(shards, tmp_path / "all.lrp", LoRanPACClassifier(width=WIDTH))
 
     with dask.config.set(scheduler="synchronous"):
-        with pytest.raises(RuntimeError, match="a disk has gone"):
+        with pytest.raises(RuntimeError, match="the disk failed"):
             attempt(True)
         before = learned()
         assert len(before) >= 3
@@ -122,7 +122,7 @@ def test_what_was_broken_off_goes_on(whole, tmp_path):
             model = attempt(False)
         finally:
             LoRanPACClassifier.save = original
-    # Those that had been learned were not learned again; the last save is the result's.
+    # Shards that had been learned were not learned again; the last save is that of the result.
     assert len(written) == SHARDS - len(before) + 1
     assert_same(model, whole)
 
@@ -133,7 +133,7 @@ def test_a_bag_of_samples(tmp_path):
 
     x, y = samples(0)
     pairs = bag.from_sequence(list(zip(x, y)), npartitions=4)
-    # Partitions without samples are nothing; what else is in the workspace is nobody's business.
+    # Partitions without samples are skipped, and other files in the workspace are ignored.
     pairs = bag.concat([pairs, pairs.filter(lambda pair: False)])
     (tmp_path / "notes.txt").write_text("keep me")
     with dask.config.set(scheduler="synchronous"):
@@ -144,7 +144,7 @@ def test_a_bag_of_samples(tmp_path):
     assert np.abs(a - b).max() < 1e-4 * np.abs(a).max()
 
 
-def test_mistakes(tmp_path):
+def test_mistakes_name_the_argument(tmp_path):
     from loranpac.dask import fit
 
     with pytest.raises(ValueError, match="shards: there are none"):

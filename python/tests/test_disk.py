@@ -82,7 +82,7 @@ def test_saving_again_writes_what_is_new_and_keeps_the_version_before(blobs, tmp
     before = size()
     model.partial_fit(*blobs(np.repeat([4], 3))).save(path)
     written = sum(bytes for file, bytes in size().items() if file not in before)
-    # Three more directions and W, not the 240 that are there.
+    # Three more directions and W, not the 240 existing ones.
     assert written < 0.3 * sum(before.values())
     command("verify", path)
     command("rollback", path)
@@ -110,7 +110,7 @@ def test_a_failed_save_leaves_the_model_as_it_was(blobs, tmp_path):
     np.testing.assert_array_equal(LoRanPACClassifier.load(path).decision_function(x), model.decision_function(x))
 
 
-def test_damage_is_told(blobs, tmp_path):
+def test_damage_is_reported(blobs, tmp_path):
     path = tmp_path / "m.lrp"
     model = LoRanPACClassifier(width=WIDTH).fit(*blobs(np.repeat([0, 1], 10))).save(path)
     file = next(path / name for name in sorted(os.listdir(path)) if name.endswith("basis.safetensors"))
@@ -119,7 +119,7 @@ def test_damage_is_told(blobs, tmp_path):
     file.write_bytes(data)
     with pytest.raises(ValueError, match="damaged"):
         LoRanPACClassifier.load(path)
-    # What is intact in memory takes its place.
+    # The intact model in memory replaces it.
     model.save(path, overwrite=True)
     assert list(LoRanPACClassifier.load(path).classes_) == [0, 1]
 
@@ -206,7 +206,7 @@ def test_the_command_line_predicts_with_an_exported_file(blobs, tmp_path):
         model.to_safetensors(tmp_path / "m.bin")
 
 
-def test_the_command_is_the_same_as_everywhere():
+def test_the_command_is_the_same_as_the_binary():
     assert command("--version").strip().startswith("loranpac ")
     assert "not a model" in command("predict", "no-such.lrp", "x.npz", code=1)
     command("nonsense", code=2)

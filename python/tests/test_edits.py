@@ -1,4 +1,4 @@
-"""Changes of a model besides learning: what they amount to, and that doing them twice is doing them once."""
+"""Edits of models: their results, and that they are idempotent."""
 
 import copy
 import warnings
@@ -59,7 +59,7 @@ def test_the_second_identical_edit_changes_nothing_and_warns(blobs, tmp_path, wi
 
 
 @both_widths
-def test_samples_that_were_learned_twice_are_taken_back_twice_on_request(blobs, width):
+def test_samples_that_were_learned_twice_are_unlearned_twice_on_request(blobs, width):
     first, second = blobs(np.repeat([0, 1], 15)), blobs(np.repeat([1, 2], 6))
     once, none = model_of(width, first, second), model_of(width, first)
     model = model_of(width, first, second)
@@ -96,7 +96,7 @@ def test_edits_are_possible_again_after_the_samples_were_learned_again(blobs, wi
 
 
 @both_widths
-def test_a_class_that_never_was_is_refused(blobs, width):
+def test_a_class_that_never_existed_is_refused(blobs, width):
     x, y = blobs(np.repeat([0, 1, 2], 10))
     model = model_of(width, (x, y)).forget(1)
     before = model.decision_function(x)
@@ -181,7 +181,7 @@ def test_the_samples_of_one_call_stay_exact(blobs):
     assert_alike(model, model_of(15, first), first[0])
 
 
-def test_samples_that_were_never_learned_are_refused_where_that_shows(blobs):
+def test_samples_that_were_never_learned_are_refused_where_the_features_prove_it(blobs):
     x, y = blobs(np.repeat([0, 1], 10))
     model = model_of(WIDTH, (x, y))
     before = model.decision_function(x)

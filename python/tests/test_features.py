@@ -36,7 +36,7 @@ def test_features_are_computed_once(tmp_path):
         features.embed(encode, [])
 
 
-def test_a_feature_file_is_taken_everywhere(blobs, tmp_path):
+def test_experiments_accept_a_feature_file(blobs, tmp_path):
     train, test = blobs(np.arange(160) % 8), blobs(np.arange(80) % 8)
     path = features.save(tmp_path / "f.npz", *train, *test, dtype=np.float16)
     assert bench.run(path, "simplecil", inc=4).runs[0]["dataset"]["train"] == 160
@@ -92,7 +92,7 @@ def test_labels_of_a_cache_change_without_encoding_again(tmp_path):
 
 def test_labels_are_checked_before_anything_is_encoded(tmp_path):
     def never(_):
-        pytest.fail("it was called")
+        pytest.fail("the encoder was called")
 
     with pytest.raises(ValueError, match=r"labels: one label per item is expected, \(5,\), not \(2,\)"):
         features.embed(never, TEXTS, cache=tmp_path / "x.npz", labels=["a", "b"])

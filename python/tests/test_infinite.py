@@ -1,4 +1,4 @@
-"""Infinite width: the kernel form against scikit-learn's kernel ridge regression, and the manners of the others."""
+"""Infinite width: the kernel form against scikit-learn's kernel ridge regression, and the conventions of estimators."""
 
 import copy
 import pickle
@@ -104,7 +104,7 @@ def test_other_methods_and_lifts_have_no_infinite_width(blobs):
         LoRanPACClassifier(width=INF).fit(x, y).lifted(x)
 
 
-def test_runs_say_that_samples_are_kept():
+def test_runs_report_that_samples_are_kept():
     result = bench.run("digits", ["loranpac-soft"], inc=5, width=INF, per_class=20, eval="final")
     assert result.runs[0]["exemplar_free"] is False and result.runs[0]["config"]["lift"]["width"] is None
     assert result.runs[0]["final_accuracy"] > 80

@@ -1,4 +1,4 @@
-"""Labels: what is different stays different, and nothing in a label or a path reaches the terminal."""
+"""Labels: different labels stay different, and control characters of labels and paths do not reach the terminal."""
 
 import os
 import pickle

@@ -1,4 +1,4 @@
-"""What does not fit into memory is a MemoryError before anything is learned, and never the end of the interpreter."""
+"""Work that does not fit into memory raises MemoryError before anything is learned, and never aborts the interpreter."""
 
 import subprocess
 import sys
@@ -32,7 +32,7 @@ def test_a_model_that_was_refused_samples_is_as_it_was():
     np.testing.assert_array_equal(model.decision_function(X), before)
 
 
-def test_samples_are_taken_back_and_relabelled_a_part_at_a_time():
+def test_samples_are_unlearned_and_relabelled_in_parts():
     # All of them at once would be 2,000,000 rows of 20,000 numbers.
     x, labels = np.ones((2_000_000, 2), np.float32), np.zeros(2_000_000, int)
     model = LoRanPACClassifier(width=20_000).fit(x[:4], [0, 1, 2, 3])

@@ -1,4 +1,4 @@
-"""Odd sizes and odd samples: what a model makes of them is finite, and the same after it was written and read."""
+"""Unusual sizes and samples: results are finite, and the same after saving and loading."""
 
 import copy
 import pickle
@@ -27,7 +27,7 @@ def samples(seed, labels, dim=DIM):
 
 
 def assert_survives(model, folder):
-    """The model is the same when it comes back, and goes on: learning, merging, being edited and written again."""
+    """The loaded model is the same, and can be taught, merged, edited and saved again."""
     x, _ = samples(99, np.zeros(7), model.n_features_in_)
     expected = model.decision_function(x)
     assert np.isfinite(expected).all() and np.isfinite(model.train_mse_) and np.isfinite(model.spectrum()).all()

@@ -1,4 +1,4 @@
-"""Models that version 0.1.0 has written."""
+"""Models written by version 0.1.0."""
 
 import csv
 import pathlib
@@ -38,7 +38,7 @@ def test_it_predicts_what_it_has_learned(folder):
     scores = model.decision_function(x)
     assert np.isfinite(scores).all() and scores.shape == (len(x), len(model.classes_))
     assert np.isfinite(model.train_mse_) and model.class_count_.sum() == model.n_samples_seen_
-    # Random labels, which a wide model has by heart.
+    # Random labels, which a wide model fits.
     if model.width != 4:
         assert (model.predict(x) == y).mean() > 0.5
 

@@ -47,7 +47,7 @@ def test_parameters_survive_cloning():
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-def test_copies_know_the_same_and_go_their_own_way(blobs, copied):
+def test_copies_are_equal_and_independent(blobs, copied):
     model = LoRanPACClassifier(width=WIDTH).partial_fit(*blobs(np.repeat([0, 1, 2], 10)))
     other = copied(model)
     x, _ = blobs(np.arange(8))
@@ -77,7 +77,7 @@ def test_every_method_is_an_estimator():
     X, y = load_digits(return_X_y=True)
     X, y = X / 16, y
     for entry in methods():
-        if entry["name"] == "layup":  # wants the features of several layers
+        if entry["name"] == "layup":  # needs the features of several layers
             continue
         model = make(entry["name"], width=200)
         assert isinstance(clone(model), ContinualClassifier)
@@ -85,13 +85,13 @@ def test_every_method_is_an_estimator():
             model.partial_fit(X[:500], y[:500]).partial_fit(X[500:1000], y[500:1000])
         else:
             model.fit(X[:1000], y[:1000])
-        # Some are there to show that they fail.
+        # Some methods are included because they fail.
         fails = entry["name"].startswith("min-norm") or entry["name"] in ("ogd", "pca-ogd", "or-fit")
         accuracy = model.score(X[1000:], y[1000:])
         assert accuracy > (0.05 if fails else 0.75), (entry["name"], accuracy)
 
 
-def test_rivals_cannot_be_pickled_and_say_so(blobs):
+def test_other_methods_cannot_be_pickled(blobs):
     model = make("simplecil").fit(*blobs(np.repeat([0, 1], 10)))
     with pytest.raises(TypeError, match="simplecil|cannot be saved"):
         pickle.dumps(model)
@@ -165,14 +165,14 @@ def test_messages_name_the_argument(blobs, tmp_path):
         model.to_onnx(tmp_path / "model.pb")
     with pytest.raises(TypeError, match="other: a fitted LoRanPACClassifier is expected"):
         model.merge(3)
-    # Nothing of this has changed it.
+    # None of these calls has changed the model.
     assert list(model.classes_) == [0, 1] and model.n_samples_seen_ == 20
     with pytest.raises(ValueError, match="truncate"):
         model.set_params(truncate=7.0).fit(x[:, :5], y)
     assert model.predict(x).shape == (20,) and model.n_features_in_ == 12
 
 
-def test_attributes_are_there_when_something_has_been_learned(blobs):
+def test_attributes_exist_once_something_has_been_learned(blobs):
     model = LoRanPACClassifier(width=WIDTH)
     for name in ("classes_", "train_mse_", "certificate_", "verdict_", "n_samples_seen_", "class_count_"):
         assert not hasattr(model, name)

@@ -1,4 +1,4 @@
-"""Learning task by task, and everything that a model can be asked for afterwards."""
+"""Learning task by task, predictions and edits."""
 
 import numpy as np
 import pytest
@@ -148,7 +148,7 @@ def test_forgetting_renaming_and_unlearning(blobs):
     assert (model.predict(x[y == 2]) == 5).mean() > 0.9
 
 
-def test_novelty_tells_the_foreign_from_the_known(blobs, model):
+def test_novelty_is_higher_for_unknown_classes(blobs, model):
     known, _ = blobs(np.tile([2, 4], 20))
     foreign, _ = blobs(np.tile([0, 6], 20))
     novelty = model.novelty(known), model.novelty(foreign)
@@ -207,9 +207,9 @@ def test_frames_are_taken_with_their_names(blobs):
         assert list(model.feature_names_in_) == [f"f{i}" for i in range(12)]
 
 
-def test_tensors_are_taken_wherever_they_lie(blobs):
+def test_tensors_on_any_device_are_accepted(blobs):
     class Tensor:
-        """What we need to know of torch: on a device, with a gradient, NumPy cannot have it."""
+        """A tensor on a device, with a gradient, which NumPy cannot convert."""
 
         def __init__(self, array, ready=False):
             self.array, self.ready, self.dtype = array, ready, "torch.float32"

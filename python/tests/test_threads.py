@@ -38,7 +38,7 @@ def test_other_threads_go_on_while_the_engine_works(blobs):
     model.fit(x[:1500], y[:1500])
     stop.set()
     thread.join()
-    # One call of the engine, which takes far longer than a millisecond.
+    # One call of the engine takes far longer than a millisecond.
     assert len(ticks) > 10
 
 
@@ -66,7 +66,7 @@ def test_answers_during_a_task_are_those_of_the_state_before_it(blobs, model):
     test = x[:20]
     before, names, during = model.decision_function(test), list(range(8)), []
     learner = model._learner
-    # Called between chunks, where another thread could ask as well.
+    # The call between chunks stands for a prediction of another thread.
     learner.learn(x, y.astype(np.int64), names, lambda *_: during.append(model.decision_function(test)))
     assert len(during) > 2 and all(np.array_equal(answer, before) for answer in during)
     assert not np.array_equal(model.decision_function(test), before)
@@ -140,12 +140,12 @@ def test_a_forked_process_has_threads_of_its_own(blobs, model):
     else:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        pytest.fail("it hangs")
+        pytest.fail("the child hangs")
     assert status == 0
 
 
 class Interrupted:
-    """A long task; a timer goes off while the engine learns it, as if the user had pressed Ctrl-C."""
+    """A long task that a timer interrupts, like Ctrl-C."""
 
     SAMPLES = 40_000
 
@@ -155,7 +155,7 @@ class Interrupted:
         original, interruption = LoRanPACClassifier._new_learner, self
 
         class Armed:
-            """A learner that sets the timer when it is taught: what comes before may take longer than the timer."""
+            """A learner that starts the timer when learning starts: earlier steps may take longer than the timer."""
 
             def __init__(self, learner):
                 self.learner = learner

@@ -311,7 +311,7 @@ impl Learner {
             let known = known.filter_map(|(row, label)| Some((row.to_vec(), classifier.column(label)?)));
             let samples: Vec<(Vec<f32>, usize)> = known.collect();
             if samples.is_empty() {
-                return Err(PyValueError::new_err("y: none of the samples is of a class that the model knows"));
+                return Err(PyValueError::new_err("y: the model has learned none of these classes"));
             }
             let temperature = temperature::fit(&samples);
             let held_out = Fingerprint { samples: samples.len(), ..Fingerprint::of(x, &labels) };
