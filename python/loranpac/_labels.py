@@ -38,6 +38,8 @@ def _label_array(labels: Any) -> Any:
 
 def _targets(y: NDArray[Any]) -> NDArray[Any]:
     """Labels, checked as scikit-learn requires."""
+    if y.size and isinstance(y[0], bytes):
+        raise TypeError(f"y: a label is a whole number or a text, not the bytes {bytes(y[0])!r}")
     if y.dtype != object or not any(isinstance(label, str) for label in y):
         # Numbers and texts cannot be sorted together; _union decides whether both are allowed.
         check_classification_targets(y)
