@@ -498,6 +498,6 @@ fn what_does_not_go_together_is_refused() {
             ..MethodOptions::new(explicit.clone())
         };
         let message = registry::find("loranpac-soft").unwrap().build(&options).err().unwrap().to_string();
-        assert!(message.contains("infinite width"), "{message}");
+        assert!(message.contains("`width` infinite"), "{message}");
     }
 }

@@ -51,7 +51,7 @@ fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
     let mut plan = Plan::new(&mut maps, dataset, specs, request.resources(threads)).map_err(|e| request.explain(e))?;
     let names: Vec<String> = plan.specs().map(|spec| spec.method.clone()).collect();
     let mut runs = Vec::new();
-    save(args, &runs)?; // An unwritable path shows now, not after hours.
+    save(args, &runs)?; // An unwritable path is reported now, not after hours.
     for (number, name) in names.iter().enumerate() {
         let bar = Bar::new(name, args.quiet);
         runs.push(plan.run(number, &mut |progress| {

@@ -27,7 +27,7 @@ pub fn main(args: &Args, threads: usize) -> Result<()> {
         .specs()
         .cloned()
         .collect();
-    args.json.save("")?; // An unwritable path shows now, not after hours.
+    args.json.save("")?; // An unwritable path is reported now, not after hours.
     let plans = [(source, stability::specs(&bases, classes)?)];
     let cache = args.report.as_ref().map(|folder| Cache::open(folder.join("runs"))).transpose()?;
     let runs = Sweep { plans: &plans, cache: cache.as_ref(), threads, beside_the_paper: false };

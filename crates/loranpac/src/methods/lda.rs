@@ -104,7 +104,7 @@ impl Lda {
         if spread > 0.0 {
             self.moments.scatter.solve_regardless(&mut w, ridge)?;
             w.as_mut().col_iter_mut().for_each(|column| column.iter_mut().for_each(|v| *v *= samples / (1.0 - s)));
-        } // One sample per class, or none that differ: nearest means.
+        } // One sample per class, or identical samples: nearest means.
         let bias = (0..w.nrows()).map(|class| -0.5 * (w.row(class) * self.moments.means.col(class))).collect();
         Ok((w, bias))
     }

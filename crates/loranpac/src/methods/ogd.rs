@@ -159,7 +159,7 @@ fn exact_steps(rn: &Mat<f64>, miss: &Mat<f64>, norms: &[f64]) -> Mat<f64> {
         }
         let length = v.norm_l2();
         if rank == p || length <= DEFAULT_DROP * f32::EPSILON as f64 * norm {
-            continue; // Nothing new in it, so nothing can be fitted without changing what was.
+            continue; // Without a new component, the sample cannot be fitted without changing earlier outputs.
         }
         v.iter_mut().for_each(|v| *v /= length);
         let now = miss.col(j) - &b * &column;

@@ -367,7 +367,7 @@ impl<T: Scalar> Statistics<T> {
         let mut l = self.basis.gram();
         let rank = l.nrows();
         if !cholesky_lower(l.as_mut(), par()) {
-            return; // Only a basis that has lost rank could fail here, and orthonormal columns cannot.
+            return; // Only a rank-deficient basis could fail here, and orthonormal columns have full rank.
         }
         let l = Mat::from_fn(rank, rank, |i, j| if i >= j { l[(i, j)] } else { 0.0 });
         let mut inverse = Mat::<f64>::zeros(rank, rank);
