@@ -33,7 +33,7 @@ impl Plan {
         let Plan { width, rank, classes, chunk, .. } = *self;
         let square = product(&[8, rank, rank]);
         let copies = if self.keep_null { 3 } else { 1 };
-        let absorb = product(&[copies, 4, width, chunk]).saturating_add(product(&[4, 8, rank, chunk]));
+        let absorb = product(&[copies, 4, width, chunk]).saturating_add(product(&[8, 8, rank, chunk]));
         let factorise = if self.full_eigen {
             square.saturating_mul(4)
         } else {
