@@ -230,7 +230,7 @@ fn mistakes_are_named() {
     with(&["--width", "infinite", "--lift", "fourier"], &["fourier", "relu-random"]);
     with(&["--width", "infinite", "--projection", "p.npy"], &["no projection"]);
     with(&["--width", "infinite", "--schedule", "paper"], &["--schedule paper"]);
-    with(&["--set", "ridge=loo", "--method", "loranpac-soft"], &["--set ridge=loo", "infinite width"]);
+    with(&["--set", "ridge=loo", "--method", "loranpac-soft"], &["--set ridge=loo", "--width infinite"]);
     with(&["--method", "loranpack"], &["loranpack", "loranpac-soft"]);
     with(&["--set", "rigde=1"], &["rigde", "ridge"]);
     with(&["--set", "rigde=1", "--method", "loranpac,simplecil"], &["rigde", "simplecil: none"]);

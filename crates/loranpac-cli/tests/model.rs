@@ -417,8 +417,8 @@ fn a_model_of_infinite_width_lives_like_any_other() {
     close(&scores(&whole, &new), &scores(&never, &new), 1e-6);
 
     refused(&["export", &whole, &place.path("x.onnx")], &["infinite width"]);
-    refused(&["init", &place.path("y.lrp"), "--dim", "4", "--ridge", "loo"], &["infinite width"]);
-    refused(&["init", &place.path("y.lrp"), "--dim", "4", "--half"], &["infinite width"]);
+    refused(&["init", &place.path("y.lrp"), "--dim", "4", "--ridge", "loo"], &["--width infinite"]);
+    refused(&["init", &place.path("y.lrp"), "--dim", "4", "--half"], &["--width infinite"]);
     assert!(!Path::new(&place.path("y.lrp")).exists());
     let small = init("half.lrp", &["--ridge", "loo", "--half", "--max-rank", "20"]);
     loranpac(&["learn", &small, &a, &b]);
