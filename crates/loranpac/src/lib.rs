@@ -11,7 +11,7 @@
 //! // Classes arrive one after the other, under any labels.
 //! model.learn(&[1.0, 0.1, 0.9, -0.1], &["east", "east"])?;
 //! model.learn(&[0.1, 1.0, -0.1, 1.1], &["north", "north"])?;
-//! A classifier is a value: it predicts in any thread while the model continues to learn.
+//! // A classifier is a value: it predicts in any thread while the model continues to learn.
 //! let classifier = model.classifier()?;
 //! assert_eq!(classifier.predict(&[0.0, 0.7])?, [Label::from("north")]);
 //! # Ok::<(), loranpac::Error>(())
