@@ -55,11 +55,12 @@ impl ExplicitModel {
         let old = from.iter().map(|label| self.table.find(label)).collect::<Result<Vec<_>, _>>()?;
         let mut table = self.table.clone();
         let new = indices(&mut table, to);
+        // A classifier that shares S would force a copy of it.
+        self.classifier = None;
         let outcome = self.stats.relabel(self.lifted.lift(x), &old, &new);
         self.lifted.wipe(0);
         let (unchecked, mut delta) = outcome?;
         self.table = table;
-        self.classifier = None;
         self.remove_empty_classes(&mut delta);
         Ok(Edited { unchecked, delta })
     }
@@ -72,16 +73,10 @@ impl ExplicitModel {
             return Err(Error::NothingLeft { samples: x.len() });
         }
         // A classifier that shares S would force a copy of it.
-        let before = self.classifier.take();
+        self.classifier = None;
         let outcome = self.stats.unlearn(self.lifted.lift(x), &classes);
         self.lifted.wipe(0);
-        let (unchecked, mut delta) = match outcome {
-            Ok(done) => done,
-            Err(error) => {
-                self.classifier = before;
-                return Err(error);
-            }
-        };
+        let (unchecked, mut delta) = outcome?;
         self.remove_empty_classes(&mut delta);
         Ok(Edited { unchecked, delta })
     }
