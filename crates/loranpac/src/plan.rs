@@ -1,6 +1,7 @@
 //! Memory estimates of a model, before anything is allocated.
 
 use crate::basis::Basis;
+use crate::classifier::CHUNK;
 use crate::error::Error;
 use crate::filter::Filter;
 use crate::memory::{human_bytes, product, sum};
@@ -27,13 +28,15 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Returns the peak memory in bytes: Q, S and N, J and W, and either one chunk of lifted samples with its
-    /// coordinates or a factorisation, whichever is larger. The lift is not included.
+    /// Returns the peak memory in bytes: Q, S and N, J and W, a chunk of lifted samples, and the largest of its coordinates, a
+    /// factorisation, and a chunk of queries. The lift is not included.
     pub fn peak(&self) -> usize {
         let Plan { width, rank, classes, chunk, .. } = *self;
         let square = product(&[8, rank, rank]);
         let copies = if self.keep_null { 3 } else { 1 };
-        let absorb = product(&[copies, 4, width, chunk]).saturating_add(product(&[8, 8, rank, chunk]));
+        // The lifted chunk stays allocated between tasks; predictions lift into memory of their own.
+        let (work, scoring) = (product(&[4, width, chunk]), product(&[4, width, CHUNK]));
+        let absorb = product(&[copies - 1, 4, width, chunk]).saturating_add(product(&[8, 8, rank, chunk]));
         let factorise = if self.full_eigen {
             square.saturating_mul(4)
         } else {
@@ -45,7 +48,8 @@ impl Plan {
             Basis::<f32>::bytes_for(width, rank),
             square.saturating_add(product(&[8, rank, classes.saturating_add(256)])),
             product(&[2, 4, width, classes]),
-            absorb.max(factorise),
+            work,
+            absorb.max(factorise).max(scoring),
         ])
     }
 

@@ -7,6 +7,7 @@
 //! 200 sequences by default; `LORANPAC_SEQUENCES=20000 cargo test --release -p loranpac-cli --test sequences -- --nocapture`
 //! for more.
 
+mod change;
 mod data;
 #[allow(dead_code)]
 #[path = "../../../loranpac-store/tests/common/faulty.rs"]
@@ -16,12 +17,13 @@ mod random;
 mod reference;
 mod world;
 
+use change::Seen;
 use data::Data;
 use loranpac::{Config, Filter, Ridge, Schedule, Truncation, Width};
 use loranpac_store::{LiftRecord, Settings};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use world::{Seen, World};
+use world::World;
 
 /// An operation. Seeds choose samples and classes among those that the model has at the time.
 #[derive(Debug, Clone)]
