@@ -106,7 +106,11 @@ impl Session {
             }
             let kept = kept.iter().map(|old| old.version.to_string()).collect::<Vec<_>>().join(", ");
             let kept = if kept.is_empty() { "no earlier version is kept".to_owned() } else { format!("kept: {kept}") };
-            return Err(Error::Refused(format!("there is no version to go back to; {kept}")));
+            let missing = match version {
+                Some(version) => format!("version {version} is not kept"),
+                None => "there is no version to go back to".to_owned(),
+            };
+            return Err(Error::Refused(format!("{missing}; {kept}")));
         };
         let found = old.version;
         let files = Files::open(&folder, &old)?;

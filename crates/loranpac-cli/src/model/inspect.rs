@@ -101,7 +101,7 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
         }
     };
     let kept = history.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
-    let kept = if kept.is_empty() { String::new() } else { format!(" (kept: {kept})") };
+    let kept = if kept.is_empty() { String::new() } else { format!(" (also kept: {kept})") };
     let encoder = escape(manifest.encoder.name.as_deref().unwrap_or("not named"));
     let calibrated = calibration.as_ref().map_or("no temperature fitted".to_owned(), |c| {
         format!(
@@ -119,12 +119,17 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
         false => (format!("{} to {} features, seed {}", escape(&lift.name), lift.width, lift.seed), "directions"),
     };
     let kept_parts = super::parts(manifest);
+    let labelled: usize = manifest.classes.iter().map(|class| class.count).sum();
+    let forgotten = match manifest.samples - labelled {
+        0 => String::new(),
+        count => format!(" ({count} of forgotten classes)"),
+    };
     let mut text = format!(
         "{}, version {}{kept}, {} in {}\n\
          encoder   {encoder}, {} features\n\
          lift      {lifted}\n\
          filter    {filter}, {} schedule, at most {} {parts}\n\
-         learned   {} of {} in {}, {} {kept_parts}\n\
+         learned   {}{forgotten} of {} in {}, {} {kept_parts}\n\
          scores    {calibrated}\n",
         shown(&args.model),
         manifest.version,

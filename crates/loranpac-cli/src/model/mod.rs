@@ -186,7 +186,7 @@ fn refuse_samples(path: &Path) -> Result<()> {
     let read = open_through_links(path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok());
     let named = path.extension().is_some_and(|e| e == "safetensors");
     if read && start[8] != b'{' && !named {
-        bail!("{} is not a model: give a folder NAME.lrp, or a file that export has written", shown(path));
+        bail!("{} is not a model: give a folder NAME.lrp, or a .safetensors file that export has written", shown(path));
     }
     Ok(())
 }

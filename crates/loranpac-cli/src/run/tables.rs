@@ -17,8 +17,8 @@ use crate::{command, table};
 const LEGEND: &str = "\
 accuracy    of all test samples, after the last task
 final       mean over tasks of the accuracy after the last task; depends on the division into tasks
-total       mean over tasks of the accuracy after every task
-forgetting  drop from a task's best accuracy to its last; grows with the number of classes even if nothing is unlearned
+total       mean accuracy on every task learned so far, after every task
+forgetting  mean drop from a task's best accuracy to its last; grows with the number of classes even if nothing is unlearned
 ";
 
 /// Approximate number of rows in the table of tasks.
