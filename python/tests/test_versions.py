@@ -44,7 +44,7 @@ def test_rollback_restores_the_version_before(path):
 
 
 def test_rollback_to_a_missing_version_changes_nothing(path):
-    with pytest.raises(ValueError, match="no version to go back to; kept: "):
+    with pytest.raises(ValueError, match="version 77 is not kept; kept: "):
         loranpac.rollback(path, 77)
     for invalid in (-1, "first", 1.5, True):
         with pytest.raises(ValueError, match="version: a whole number"):

@@ -1,5 +1,6 @@
 //! The option `--json [FILE]`, the same in every command.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -81,4 +82,22 @@ impl<const EQUALS: bool> FromArgMatches for Json<EQUALS> {
         *self = Self::from_arg_matches(matches)?;
         Ok(())
     }
+}
+
+/// Returns the file of `--json` if another argument names the same existing file, which would be overwritten.
+pub fn also_given(arguments: &[OsString]) -> Option<PathBuf> {
+    let place = |argument: &OsString| std::fs::canonicalize(argument).ok();
+    let (mut files, mut others, mut is_value) = (Vec::new(), Vec::new(), false);
+    for argument in arguments.iter().skip(1) {
+        let text = argument.to_string_lossy();
+        match text.strip_prefix("--json=") {
+            Some(file) => files.push(OsString::from(file)),
+            None if is_value => files.push(argument.clone()),
+            None => others.push(argument.clone()),
+        }
+        is_value = text == "--json";
+    }
+    let others: Vec<PathBuf> = others.iter().filter_map(place).collect();
+    let is_other = |file: &OsString| place(file).is_some_and(|path| others.contains(&path));
+    files.into_iter().find(is_other).map(PathBuf::from)
 }

@@ -95,6 +95,13 @@ enum Command {
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     command::record(&arguments);
+    if let Some(path) = json::also_given(&arguments) {
+        note!(
+            "error: --json {}: the file is another argument of the command, and would be overwritten",
+            path.display()
+        );
+        return 2;
+    }
     let name = arguments.get(1).map(|name| name.to_string_lossy().into_owned());
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,

@@ -310,3 +310,18 @@ fn reports_of_a_recipe_escape_its_text_and_the_names_of_files() {
     let svg = read("figure-1-1.svg");
     assert!(svg.contains("&lt;b&gt;|x_y") && !svg.contains("<b>"), "{svg}");
 }
+
+#[test]
+fn json_does_not_overwrite_an_argument_of_the_command() {
+    let folder = TempDir::new().unwrap();
+    let (model, file) = model(&folder, ["cat", "dog"]);
+    let before = fs::read(&file).unwrap();
+    for command in [&["eval"][..], &["learn", "--again"]] {
+        let target = format!("--json={file}");
+        refused(&[command, &[&model, &file, &target]].concat(), &["--json", "another argument"]);
+    }
+    assert_eq!(fs::read(&file).unwrap(), before);
+    let elsewhere = path(&folder, "eval.json");
+    stdout(&loranpac(&["eval", &model, &file, &format!("--json={elsewhere}")]));
+    assert!(fs::read_to_string(elsewhere).unwrap().contains("accuracy"));
+}

@@ -109,6 +109,10 @@ impl Shared {
                 break;
             }
         }
+        if done == 0 && outcome.is_err() {
+            // The engine may have learned the samples before it failed to truncate.
+            self.changing(py, |_| Ok(()))?;
+        }
         if done > 0 {
             self.changing(py, |state| {
                 if let Engine::Stored(session) = &mut state.engine {

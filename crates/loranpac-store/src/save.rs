@@ -31,6 +31,14 @@ impl Session {
 
     /// Like [`Session::save`], on any disk.
     pub fn save_on(&mut self, disk: Box<dyn Disk>, folder: &Path, overwrite: bool) -> Result<(), Error> {
+        if self.home.is_some() {
+            let reason = "this session belongs to a folder: commit it, or copy the model with save_copy";
+            return Err(Error::Refused(reason.to_owned()));
+        }
+        self.save_into(disk, folder, overwrite)
+    }
+
+    fn save_into(&mut self, disk: Box<dyn Disk>, folder: &Path, overwrite: bool) -> Result<(), Error> {
         let everything = Delta::everything(self.model()?.classes().len());
         if is_free(folder) {
             let building = Building::begin(&*disk, folder)?;
@@ -74,7 +82,7 @@ impl Session {
     pub fn save_copy(&mut self, folder: &Path) -> Result<(), Error> {
         let (manifest, delta) = (self.manifest.clone(), self.delta.clone());
         let outcome = match is_free(folder) {
-            true => self.save(folder, false),
+            true => self.save_into(Box::new(RealDisk), folder, false),
             false => Err(Error::Refused(format!("{} exists already", folder.display()))),
         };
         (self.manifest, self.delta) = (manifest, delta);

@@ -474,3 +474,17 @@ fn write_the_corpus() {
         put("onnx", name, &fs::read(&file).unwrap());
     }
 }
+
+#[test]
+fn a_session_with_a_folder_is_committed_or_copied_but_not_saved() {
+    let folder = TempDir::new().unwrap();
+    let [path, copy] = ["m.lrp", "copy.lrp"].map(|name| folder.path().join(name));
+    let mut model = Session::create(&path, &small()).unwrap();
+    learn(&mut model, &tasks(1)[0]);
+    assert!(matches!(model.save(&copy, false), Err(Error::Refused(_))));
+    model.save_copy(&copy).unwrap();
+    learn(&mut model, &tasks(2)[1]);
+    assert!(Session::verify(&path).unwrap().is_whole() && Session::verify(&copy).unwrap().is_whole());
+    assert_eq!(Session::open(&copy).unwrap().manifest().tasks.len(), 1);
+    assert_eq!(Session::open(&path).unwrap().manifest().tasks.len(), 2);
+}

@@ -114,7 +114,8 @@ fn learn(args: &Args) -> Result<()> {
         words += &format!("{verdict}\n");
     }
     if args.quiet && !args.json.to_stdout() {
-        return Ok(args.json.save(&format!("{value:#}\n"))?);
+        let saved = args.json.save(&format!("{value:#}\n"));
+        return Ok(if tasks > 0 { changed(saved) } else { saved }?);
     }
     let printed = print(&args.json, &value, &words);
     Ok(if tasks > 0 { changed(printed) } else { printed }?)

@@ -159,6 +159,15 @@ impl<T: Scalar> Statistics<T> {
         self.gram.clone()
     }
 
+    /// Returns the eigenvalues of S in descending order. A copy of S is decomposed if a classifier shares it.
+    pub fn eigenvalues(&mut self) -> Result<Vec<f64>, Error> {
+        self.settle();
+        match Arc::get_mut(&mut self.gram) {
+            Some(gram) => gram.eigenvalues(),
+            None => (*self.gram).clone().eigenvalues(),
+        }
+    }
+
     /// Returns S and N.
     pub(crate) fn gram_and_cross(&mut self) -> (&mut Gram, &Mat<f64>) {
         self.settle();

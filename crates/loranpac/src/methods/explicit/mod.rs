@@ -57,7 +57,7 @@ impl ExplicitModel {
 
     /// Returns the upper triangle of S, column after column.
     pub fn packed_gram(&mut self) -> Vec<f64> {
-        self.stats.gram().to_packed()
+        self.stats.shared_gram().to_packed()
     }
 
     /// Restores a classifier that was formed from the same statistics (W transposed, E x c); returns false if the size
@@ -175,7 +175,7 @@ impl Learner for ExplicitModel {
     }
 
     fn spectrum(&mut self) -> Result<Option<Vec<f64>>, Error> {
-        let mut values = self.stats.gram().eigenvalues()?;
+        let mut values = self.stats.eigenvalues()?;
         if let (Schedule::Paper, Filter::Hard { truncation, .. }) = (self.config.schedule, self.config.filter) {
             // The directions that were cut remain as rounding noise.
             let kept = truncation.kept(&values, self.lifted.width(), self.stats.samples(), self.config.max_rank);

@@ -246,13 +246,15 @@ impl Learner for KernelModel {
     }
 
     fn spectrum(&mut self) -> Result<Option<Vec<f64>>, Error> {
-        let polar = self.polar();
-        match self.state.evicted {
-            None => self.kernel(&polar).eigenvalues().map(Some),
-            Some(_) => {
-                self.kernel(&polar);
-                self.whitened()?.0.eigenvalues().map(Some)
-            }
+        if self.kernel.rank() < self.len() {
+            let polar = self.polar();
+            self.kernel(&polar);
+        }
+        // A copy is decomposed if a classifier shares K.
+        match (&self.state.evicted, Arc::get_mut(&mut self.kernel)) {
+            (None, Some(kernel)) => kernel.eigenvalues().map(Some),
+            (None, None) => (*self.kernel).clone().eigenvalues().map(Some),
+            (Some(_), _) => self.whitened()?.0.eigenvalues().map(Some),
         }
     }
 
