@@ -1,0 +1,86 @@
+//! The vocabulary of encoders: images, batches, and the trait that each kind of encoder implements.
+
+use crate::error::Error;
+
+/// What an encoder reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Modality {
+    /// Images.
+    Image,
+    /// Texts.
+    Text,
+}
+
+/// An image with 8 bits for each of red, green and blue, upright (its orientation was applied).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// Pixels per row.
+    pub width: usize,
+    /// Rows.
+    pub height: usize,
+    /// Red, green and blue of each pixel, row by row.
+    pub pixels: Vec<u8>,
+}
+
+/// Inputs that are encoded together.
+#[derive(Debug, Clone, Copy)]
+pub enum Batch<'a> {
+    /// Images of any sizes.
+    Images(&'a [Image]),
+    /// Texts of any lengths.
+    Texts(&'a [&'a str]),
+}
+
+impl Batch<'_> {
+    /// Number of inputs.
+    pub fn len(&self) -> usize {
+        match self {
+            Batch::Images(images) => images.len(),
+            Batch::Texts(texts) => texts.len(),
+        }
+    }
+
+    /// Whether it has no inputs.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What its inputs are.
+    pub fn modality(&self) -> Modality {
+        match self {
+            Batch::Images(_) => Modality::Image,
+            Batch::Texts(_) => Modality::Text,
+        }
+    }
+}
+
+/// Turns inputs into features. The features of an input do not depend on the other inputs of its batch beyond rounding.
+pub trait Encoder: Send + Sync {
+    /// A short name for people, such as `vit-base-patch16-224`.
+    fn name(&self) -> &str;
+
+    /// What it reads.
+    fn modality(&self) -> Modality;
+
+    /// Features per input and layer.
+    fn dim(&self) -> usize;
+
+    /// Number of layers whose features can be had, at least 1. The last, `layers() - 1`, is the encoder's output.
+    fn layers(&self) -> usize {
+        1
+    }
+
+    /// SHA-256 of everything that determines its features: weights, architecture and preprocessing.
+    fn digest(&self) -> [u8; 32];
+
+    /// Inputs per batch at which it is fastest.
+    fn batch(&self) -> usize {
+        32
+    }
+
+    /// Features of a batch: a row of `layers.len() * dim()` numbers for each input, the given layers side by side.
+    ///
+    /// # Errors
+    /// If the inputs are of the other modality, a layer is out of range, or an input cannot be encoded.
+    fn encode(&self, batch: Batch<'_>, layers: &[usize]) -> Result<Vec<f32>, Error>;
+}
