@@ -1,0 +1,237 @@
+//! Features that were computed before, found by the content of their inputs.
+//!
+//! One file for each encoder and choice of layers holds records of equal length: the digest of an input, its features,
+//! and a checksum. Records are only ever appended, so that a kill costs at most the last one. The first process that
+//! opens a file appends to it; others read it.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::error::Error;
+
+/// Digest of an input.
+pub type Key = [u8; 32];
+
+const KEY: usize = 32;
+const CHECKSUM: usize = 8;
+
+/// The features of inputs that one encoder has encoded.
+pub struct Cache {
+    path: PathBuf,
+    file: File,
+    /// Numbers per input.
+    row: usize,
+    /// Position of the record of each input.
+    known: HashMap<Key, u64>,
+    /// Whether this process may append.
+    writes: bool,
+    /// Length of the file in records.
+    records: u64,
+    buffer: Vec<u8>,
+}
+
+impl Cache {
+    /// Opens the cache of an encoder in a folder, which is created if it is missing. `digest` stands for the encoder and
+    /// everything else that determines the `row` numbers of an input.
+    ///
+    /// # Errors
+    /// If the folder or the file cannot be created or read.
+    pub fn open(folder: &Path, digest: &[u8; 32], row: usize) -> Result<Cache, Error> {
+        let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let path = folder.join(format!("{name}.rows"));
+        let failed = |source| Error::Cache { path: path.clone(), source };
+        std::fs::create_dir_all(folder).map_err(failed)?;
+        let mut file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+        let writes = file.try_lock().is_ok();
+        let known = keys(&mut file, row).map_err(failed)?;
+        let length = file.metadata().map_err(failed)?.len();
+        let records = length / stride(row);
+        if writes && length % stride(row) != 0 {
+            // The end of a record that a killed process did not finish.
+            file.set_len(records * stride(row)).map_err(failed)?;
+        }
+        Ok(Cache { path, file, row, known, writes, records, buffer: Vec::new() })
+    }
+
+    /// Number of inputs whose features are known.
+    pub fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Whether no features are known.
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// The features of an input, if they are known and intact.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn get(&mut self, key: &Key) -> Result<Option<Vec<f32>>, Error> {
+        let Some(&record) = self.known.get(key) else { return Ok(None) };
+        let mut bytes = vec![0; stride(self.row) as usize];
+        let at = SeekFrom::Start(record * stride(self.row));
+        let read = self.file.seek(at).and_then(|_| self.file.read_exact(&mut bytes));
+        read.map_err(|source| self.failed(source))?;
+        let (body, sum) = bytes.split_at(bytes.len() - CHECKSUM);
+        if &body[..KEY] != key || checksum(body) != sum {
+            self.known.remove(key);
+            return Ok(None);
+        }
+        let numbers = body[KEY..].chunks_exact(4).map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap_or_default()));
+        Ok(Some(numbers.collect()))
+    }
+
+    /// Adds the features of an input. They reach the file with the next [`Cache::flush`].
+    pub fn put(&mut self, key: Key, features: &[f32]) {
+        debug_assert_eq!(features.len(), self.row);
+        if !self.writes || self.known.contains_key(&key) {
+            return;
+        }
+        let start = self.buffer.len();
+        self.buffer.extend_from_slice(&key);
+        self.buffer.extend(features.iter().flat_map(|value| value.to_le_bytes()));
+        let sum = checksum(&self.buffer[start..]);
+        self.buffer.extend_from_slice(&sum);
+    }
+
+    /// Appends what was added to the file.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn flush(&mut self) -> Result<(), Error> {
+        let end = SeekFrom::Start(self.records * stride(self.row));
+        let written = self.file.seek(end).and_then(|_| self.file.write_all(&self.buffer));
+        written.map_err(|source| self.failed(source))?;
+        for record in std::mem::take(&mut self.buffer).chunks_exact(stride(self.row) as usize) {
+            let mut key = [0; KEY];
+            key.copy_from_slice(&record[..KEY]);
+            self.known.insert(key, self.records);
+            self.records += 1;
+        }
+        Ok(())
+    }
+
+    fn failed(&self, source: io::Error) -> Error {
+        Error::Cache { path: self.path.clone(), source }
+    }
+}
+
+/// Bytes of a record.
+fn stride(row: usize) -> u64 {
+    (KEY + 4 * row + CHECKSUM) as u64
+}
+
+/// The first bytes of SHA-256.
+fn checksum(bytes: &[u8]) -> [u8; CHECKSUM] {
+    let mut sum = [0; CHECKSUM];
+    sum.copy_from_slice(&Sha256::digest(bytes)[..CHECKSUM]);
+    sum
+}
+
+/// The keys of all whole records.
+fn keys(file: &mut File, row: usize) -> io::Result<HashMap<Key, u64>> {
+    let records = file.metadata()?.len() / stride(row);
+    let mut known = HashMap::new();
+    for record in 0..records {
+        let mut key = [0; KEY];
+        file.seek(SeekFrom::Start(record * stride(row)))?;
+        file.read_exact(&mut key)?;
+        known.insert(key, record);
+    }
+    Ok(known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIGEST: [u8; 32] = [7; 32];
+
+    fn open(folder: &Path) -> Cache {
+        Cache::open(folder, &DIGEST, 3).unwrap()
+    }
+
+    #[test]
+    fn features_are_found_again_by_another_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut cache = open(folder.path());
+        cache.put([1; 32], &[1.0, -2.5, f32::MIN_POSITIVE]);
+        cache.flush().unwrap();
+        cache.put([2; 32], &[4.0, 5.0, 6.0]);
+        cache.flush().unwrap();
+        drop(cache);
+        let mut cache = open(folder.path());
+        assert_eq!(cache.len(), 2);
+        assert_eq!(cache.get(&[1; 32]).unwrap().unwrap(), [1.0, -2.5, f32::MIN_POSITIVE]);
+        assert_eq!(cache.get(&[2; 32]).unwrap().unwrap(), [4.0, 5.0, 6.0]);
+        assert_eq!(cache.get(&[3; 32]).unwrap(), None);
+        assert!(Cache::open(folder.path(), &[8; 32], 3).unwrap().is_empty(), "another encoder has its own features");
+    }
+
+    #[test]
+    fn a_record_cut_short_at_any_byte_is_dropped_and_the_others_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut cache = open(folder.path());
+        for key in 1..=3 {
+            cache.put([key; 32], &[f32::from(key); 3]);
+        }
+        cache.flush().unwrap();
+        let path = cache.path.clone();
+        drop(cache);
+        let whole = std::fs::read(&path).unwrap();
+        for length in 0..=whole.len() {
+            std::fs::write(&path, &whole[..length]).unwrap();
+            let mut cache = open(folder.path());
+            let left = length / stride(3) as usize;
+            assert_eq!(cache.len(), left);
+            cache.put([9; 32], &[9.0; 3]);
+            cache.flush().unwrap();
+            drop(cache);
+            let mut cache = open(folder.path());
+            assert_eq!(cache.len(), left + 1);
+            for key in (1..=left as u8).chain([9]) {
+                assert_eq!(cache.get(&[key; 32]).unwrap().unwrap(), [f32::from(key); 3]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_changed_byte_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut cache = open(folder.path());
+        cache.put([1; 32], &[1.0; 3]);
+        cache.flush().unwrap();
+        let path = cache.path.clone();
+        drop(cache);
+        let whole = std::fs::read(&path).unwrap();
+        for at in 0..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1;
+            std::fs::write(&path, &bytes).unwrap();
+            assert_eq!(open(folder.path()).get(&[1; 32]).unwrap(), None, "byte {at}");
+        }
+    }
+
+    #[test]
+    fn a_second_process_reads_and_does_not_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut first = open(folder.path());
+        first.put([1; 32], &[1.0; 3]);
+        first.flush().unwrap();
+        let mut second = open(folder.path());
+        assert_eq!(second.get(&[1; 32]).unwrap().unwrap(), [1.0; 3]);
+        second.put([2; 32], &[2.0; 3]);
+        second.flush().unwrap();
+        first.put([3; 32], &[3.0; 3]);
+        first.flush().unwrap();
+        drop((first, second));
+        let mut cache = open(folder.path());
+        assert_eq!((cache.len(), cache.get(&[3; 32]).unwrap().unwrap()), (2, vec![3.0; 3]));
+    }
+}

@@ -1,0 +1,310 @@
+//! An embedding server that speaks `/v1/embeddings`, the interface that OpenAI introduced and most servers have.
+//!
+//! The encoder is an address with the model's name as a query: `http://localhost:8080/v1/embeddings?model=NAME`. A key
+//! is taken from the environment variable `LORANPAC_API_KEY`, and is sent as a bearer token.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use ureq::Agent;
+use ureq::http::Response;
+
+use crate::encoder::{Batch, Encoder, Modality, check_layers};
+use crate::error::{Error, ServerProblem};
+
+/// The environment variable with the key.
+pub const KEY: &str = "LORANPAC_API_KEY";
+/// Texts per request.
+const BATCH: usize = 64;
+/// Requests for one batch before it fails.
+const ATTEMPTS: u32 = 5;
+/// Bytes that an answer may have for each text, and the most features that are believed of the first answer.
+const BYTES: u64 = 1 << 20;
+
+/// A client of an embedding server.
+pub struct Server {
+    agent: Agent,
+    address: String,
+    model: Option<String>,
+    key: Option<String>,
+    dim: usize,
+    /// Pause after the first failed attempt; it doubles after each.
+    pause: Duration,
+}
+
+/// The part of an answer that is read.
+#[derive(Deserialize)]
+struct Answer {
+    data: Vec<Item>,
+}
+
+#[derive(Deserialize)]
+struct Item {
+    index: usize,
+    embedding: Vec<f32>,
+}
+
+impl Server {
+    /// Whether a text is the address of a server.
+    pub fn is_address(text: &str) -> bool {
+        text.starts_with("http://") || text.starts_with("https://")
+    }
+
+    /// Connects to a server, and asks for one embedding to find the number of features. A request fails after `limit`.
+    ///
+    /// # Errors
+    /// If the server does not answer, or its answer cannot be used.
+    pub fn connect(address: &str, limit: Duration) -> Result<Server, Error> {
+        Server::with_pause(address, limit, Duration::from_millis(500))
+    }
+
+    fn with_pause(address: &str, limit: Duration, pause: Duration) -> Result<Server, Error> {
+        let (address, model) = match address.split_once("?model=") {
+            Some((address, model)) => (address, Some(model.to_owned())),
+            None => (address, None),
+        };
+        let config = Agent::config_builder().timeout_global(Some(limit)).http_status_as_error(false).build();
+        let key = std::env::var(KEY).ok().filter(|key| !key.is_empty());
+        let agent = Agent::new_with_config(config);
+        let mut server = Server { agent, address: address.to_owned(), model, key, dim: 0, pause };
+        server.dim = server.request(&["loranpac"])?.len();
+        Ok(server)
+    }
+
+    /// Features of texts. Tries again when the server is busy or fails for a time.
+    fn request(&self, texts: &[&str]) -> Result<Vec<f32>, Error> {
+        let (mut attempt, mut pause) = (1, self.pause);
+        loop {
+            match self.attempt(texts) {
+                Ok(features) => return Ok(features),
+                Err((_, Some(wait))) if attempt < ATTEMPTS => {
+                    std::thread::sleep(wait.max(pause).min(Duration::from_secs(60)));
+                }
+                Err((problem, _)) => return Err(self.refuse(problem)),
+            }
+            attempt += 1;
+            pause *= 2;
+        }
+    }
+
+    /// One request. Fails with the problem and, if another attempt may help, the time to wait that the server asks for.
+    fn attempt(&self, texts: &[&str]) -> Result<Vec<f32>, (ServerProblem, Option<Duration>)> {
+        let mut body = json!({ "input": texts, "encoding_format": "float" });
+        if let Some(model) = &self.model {
+            body["model"] = json!(model);
+        }
+        let mut request = self.agent.post(&self.address).header("content-type", "application/json");
+        if let Some(key) = &self.key {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        let mut response = match request.send(body.to_string()) {
+            Ok(response) => response,
+            Err(error) => {
+                let passing = matches!(
+                    error,
+                    ureq::Error::Io(_)
+                        | ureq::Error::Timeout(_)
+                        | ureq::Error::HostNotFound
+                        | ureq::Error::ConnectionFailed
+                );
+                return Err((ServerProblem::Unreachable(error.to_string()), passing.then_some(Duration::ZERO)));
+            }
+        };
+        let status = response.status();
+        let wait = wait(&response);
+        let limit = BYTES * texts.len() as u64;
+        let text = response.body_mut().with_config().limit(limit).read_to_string();
+        if !status.is_success() {
+            let passing = status.as_u16() == 429 || status.is_server_error();
+            let message = text.unwrap_or_default().chars().take(200).collect();
+            return Err((ServerProblem::Status { status: status.as_u16(), message }, passing.then_some(wait)));
+        }
+        let text = text.map_err(|e| (ServerProblem::Unreachable(e.to_string()), Some(Duration::ZERO)))?;
+        self.features(&text, texts.len()).map_err(|problem| (problem, None))
+    }
+
+    /// The features in an answer to `count` texts.
+    fn features(&self, text: &str, count: usize) -> Result<Vec<f32>, ServerProblem> {
+        let Answer { data } = serde_json::from_str(text).map_err(|e| ServerProblem::Answer(e.to_string()))?;
+        if data.len() != count {
+            return Err(ServerProblem::Answer(format!("{} embeddings for {count} texts", data.len())));
+        }
+        let dim = if self.dim == 0 { data[0].embedding.len() } else { self.dim };
+        if dim == 0 {
+            return Err(ServerProblem::Answer("an embedding without numbers".to_owned()));
+        }
+        let mut features = vec![f32::NAN; count * dim];
+        for Item { index, embedding } in data {
+            let wrong = |what: &str| Err(ServerProblem::Answer(format!("embedding {index} {what}")));
+            if embedding.len() != dim {
+                return wrong(&format!("has {} numbers, others have {dim}", embedding.len()));
+            }
+            if embedding.iter().any(|value| !value.is_finite()) {
+                return wrong("has a number that is not finite");
+            }
+            match features.chunks_exact_mut(dim).nth(index) {
+                Some(row) if row[0].is_nan() => row.copy_from_slice(&embedding),
+                Some(_) => return wrong("occurs twice"),
+                None => return wrong(&format!("is out of range: {count} texts were sent")),
+            }
+        }
+        Ok(features)
+    }
+
+    fn refuse(&self, problem: ServerProblem) -> Error {
+        Error::Server { address: self.address.clone(), problem }
+    }
+}
+
+/// The time to wait that a server asks for.
+fn wait<B>(response: &Response<B>) -> Duration {
+    let seconds = response.headers().get("retry-after").and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    Duration::from_secs(seconds.unwrap_or(0))
+}
+
+impl Encoder for Server {
+    fn name(&self) -> &str {
+        self.model.as_deref().unwrap_or(&self.address)
+    }
+
+    fn modality(&self) -> Modality {
+        Modality::Text
+    }
+
+    fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// The weights of a server are unknown: this is a digest of the model's name, or the address if it has none.
+    fn digest(&self) -> [u8; 32] {
+        Sha256::digest(format!("server\n{}\n{}", self.name(), self.dim)).into()
+    }
+
+    fn batch(&self) -> usize {
+        BATCH
+    }
+
+    fn encode(&self, batch: Batch<'_>, layers: &[usize]) -> Result<Vec<f32>, Error> {
+        let texts = batch.texts(self.name())?;
+        check_layers(self, layers)?;
+        let mut features = Vec::with_capacity(texts.len() * self.dim);
+        for texts in texts.chunks(BATCH) {
+            features.extend(self.request(texts)?);
+        }
+        Ok(features)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// Reads a request and returns its body.
+    fn request(stream: &TcpStream) -> serde_json::Value {
+        let mut reader = BufReader::new(stream);
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line).unwrap();
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+            if line.trim().is_empty() {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).unwrap();
+        serde_json::from_slice(&body).unwrap()
+    }
+
+    /// A server that gives these answers, one per connection: status line and headers, body.
+    fn serve(answers: Vec<(&'static str, String)>) -> (String, mpsc::Receiver<serde_json::Value>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}/v1/embeddings?model=small", listener.local_addr().unwrap());
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            for (head, body) in answers {
+                let (mut stream, _) = listener.accept().unwrap();
+                sender.send(request(&stream)).unwrap();
+                let length = body.len();
+                let _ = write!(stream, "HTTP/1.1 {head}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}");
+            }
+        });
+        (address, receiver)
+    }
+
+    fn answer(rows: &[(usize, &[f32])]) -> String {
+        let data: Vec<_> = rows.iter().map(|(index, row)| json!({ "index": index, "embedding": row })).collect();
+        json!({ "object": "list", "data": data }).to_string()
+    }
+
+    fn connect(address: &str) -> Result<Server, Error> {
+        Server::with_pause(address, Duration::from_secs(5), Duration::from_millis(1))
+    }
+
+    #[test]
+    fn texts_become_features_in_their_order() {
+        let both = answer(&[(1, &[3.0, 4.0]), (0, &[1.0, 2.0])]);
+        let (address, requests) = serve(vec![("200 OK", answer(&[(0, &[0.0, 0.5])])), ("200 OK", both)]);
+        let server = connect(&address).unwrap();
+        assert_eq!((server.dim(), server.name(), server.modality()), (2, "small", Modality::Text));
+        assert_eq!(server.encode(Batch::Texts(&["a", "b"]), &[0]).unwrap(), [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(requests.recv().unwrap()["model"], "small");
+        assert_eq!(requests.recv().unwrap()["input"], json!(["a", "b"]));
+    }
+
+    #[test]
+    fn a_busy_server_is_asked_again() {
+        let good = answer(&[(0, &[1.0])]);
+        let busy = ("429 Too Many Requests\r\nretry-after: 0", String::new());
+        let (address, requests) = serve(vec![busy, ("503 Service Unavailable", String::new()), ("200 OK", good)]);
+        assert_eq!(connect(&address).unwrap().dim(), 1);
+        assert_eq!(requests.iter().count(), 3);
+    }
+
+    #[test]
+    fn answers_that_cannot_be_used_are_refused_with_the_reason() {
+        let check = |head: &'static str, body: &str, expected: &str| {
+            let (address, _requests) = serve(vec![(head, body.to_owned())]);
+            let error = connect(&address).map(|_| ()).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        check("200 OK", "hello", "expected value");
+        check("200 OK", "{\"data\": []}", "0 embeddings for 1 texts");
+        check("200 OK", &answer(&[(0, &[1.0]), (1, &[1.0])]), "2 embeddings for 1 texts");
+        check("200 OK", &answer(&[(5, &[1.0])]), "embedding 5 is out of range");
+        check("200 OK", &answer(&[(0, &[])]), "without numbers");
+        check("200 OK", "{\"data\": [{\"index\": 0, \"embedding\": [1e99]}]}", "out of range");
+        check("200 OK", "{\"data\": [{\"index\": 0, \"embed", "EOF");
+        check("401 Unauthorized", "{\"error\": \"no key\"}", "no key");
+        check("404 Not Found", "", "404");
+    }
+
+    #[test]
+    fn half_an_answer_is_an_error() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}/", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                request(&stream);
+                let _ = write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{{\"data\": [");
+            }
+        });
+        assert!(matches!(connect(&address).map(|_| ()), Err(Error::Server { .. })));
+    }
+
+    #[test]
+    fn images_are_refused() {
+        let (address, _requests) = serve(vec![("200 OK", answer(&[(0, &[1.0])]))]);
+        let error = connect(&address).unwrap().encode(Batch::Images(&[]), &[0]).unwrap_err();
+        assert!(error.to_string().contains("reads texts, not images"), "{error}");
+    }
+}
