@@ -1,0 +1,164 @@
+//! `loranpac embed`: images or texts in, a feature file out.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+use loranpac::{Label, memory};
+use loranpac_data::Split;
+use loranpac_data::formats::{Column, to_npz};
+use loranpac_data::text::escape;
+use loranpac_encode::{Embedding, EmbeddingOptions, Encoder, InputOptions, Inputs, Limits, Tags, hex};
+use serde_json::json;
+
+use crate::encoding::Encoding;
+use crate::file;
+use crate::json::Json;
+use crate::model::{on_threads, print, shown};
+use crate::progress::Count;
+use crate::say::note;
+use crate::words::count;
+
+/// Options of `embed`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    loranpac embed minilm/ tickets.csv -o tickets.npz          # a folder with model.safetensors and tokenizer.json\n  \
+    loranpac embed vit/ photos/ -o photos.npz                  # photos/CLASS/*.jpg, or photos/{train,test}/CLASS/*.jpg\n  \
+    loranpac embed text-ngrams tickets.csv -o tickets.npz      # built in, without weights\n\n\
+    Interrupted? Rerun the command to resume: the file is the same to the last bit.")]
+pub struct Args {
+    /// The encoder: a folder with model.safetensors and config.json, a .safetensors or .onnx file, the address of an
+    /// embedding server, or one that is built in (text-ngrams, image-basic)
+    encoder: String,
+    /// Folders or archives (tar, tar.gz, zip) of images, images, or tables (csv, tsv, jsonl, parquet) with a column of
+    /// texts or paths
+    #[arg(required = true)]
+    inputs: Vec<PathBuf>,
+    /// The feature file to write, NAME.npz
+    #[arg(long, short, value_name = "FILE")]
+    out: PathBuf,
+    /// Layers whose features are written, from 0, separated by commas [default: the last]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    layers: Option<Vec<usize>>,
+    /// Column or key of a table with the labels [default: y, labels, label, class or target]
+    #[arg(long, value_name = "NAME")]
+    label: Option<String>,
+    #[command(flatten)]
+    encoding: Encoding,
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    #[command(flatten)]
+    json: Json<true>,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// The features of one split, and what is known about its samples.
+#[derive(Default)]
+struct Part {
+    x: Vec<f32>,
+    labels: Vec<Option<Label>>,
+    domains: Vec<Option<Label>>,
+    names: Vec<Label>,
+}
+
+pub fn main(args: Args) -> Result<()> {
+    on_threads(args.threads, || embed(&args))
+}
+
+fn embed(args: &Args) -> Result<()> {
+    if args.out.extension().is_none_or(|e| e != "npz") {
+        bail!("{}: the name of a feature file ends with .npz", shown(&args.out));
+    }
+    let started = Instant::now();
+    let encoder: Arc<dyn Encoder> = args.encoding.open(&args.encoder)?;
+    let options = InputOptions {
+        column: args.encoding.text.clone(),
+        label: args.label.clone(),
+        skip_bad: args.encoding.skip_bad,
+        ..InputOptions::new(encoder.modality())
+    };
+    let inputs = Inputs::open(&args.inputs, &options)?;
+    let cache = args.encoding.cache(&*encoder, args.layers.as_deref())?;
+    let layers = args.layers.clone();
+    let options =
+        EmbeddingOptions { layers, split: None, skip_bad: args.encoding.skip_bad, limits: Limits::default() };
+    let mut embedding = Embedding::new(inputs, encoder.clone(), cache, options)?;
+    let bar = Count::new(&args.encoder, embedding.count_hint().map(|count| count as u64), args.quiet);
+    // Samples without a split, training samples and test samples.
+    let mut parts: [Part; 3] = Default::default();
+    let row = embedding.row();
+    while let Some(encoded) = embedding.next()? {
+        bar.add(encoded.names.len() as u64);
+        let rows = encoded.features.chunks_exact(row);
+        for ((name, Tags { label, split, domain }), x) in encoded.names.into_iter().zip(encoded.tags).zip(rows) {
+            let part = &mut parts[match split {
+                None => 0,
+                Some(Split::Train) => 1,
+                Some(Split::Test) => 2,
+            }];
+            memory::grow(&mut part.x, row)?;
+            part.x.extend_from_slice(x);
+            part.labels.push(label);
+            part.domains.push(domain);
+            part.names.push(Label::Text(name));
+        }
+    }
+    drop(bar);
+    let skipped: Vec<String> = embedding.skipped().iter().map(ToString::to_string).collect();
+    skipped.iter().for_each(|reason| note!("skipped: {}", escape(reason)));
+    let samples: usize = parts.iter().map(|part| part.names.len()).sum();
+    if samples == 0 {
+        bail!("none of the inputs can be used");
+    }
+    let digest = hex(&encoder.digest());
+    let mut columns = vec![("encoder".to_owned(), Column::Labels(vec![encoder.name().into(), digest.clone().into()]))];
+    for (part, suffix) in parts.into_iter().zip(["", "_train", "_test"]).filter(|(part, _)| !part.names.is_empty()) {
+        columns.extend(arrays(part, suffix, &*encoder, args.layers.as_deref())?);
+    }
+    let columns: Vec<(&str, Column)> = columns.iter().map(|(name, column)| (name.as_str(), column.clone())).collect();
+    file::write(&args.out, to_npz(&columns)?)?;
+    let seconds = started.elapsed().as_secs_f64();
+    let (computed, dim) = (embedding.computed(), encoder.dim());
+    let value = json!({
+        "encoder": encoder.name(), "digest": digest, "dim": dim, "layers": args.layers, "samples": samples,
+        "computed": computed, "skipped": skipped, "seconds": seconds, "out": crate::model::raw(&args.out),
+    });
+    let words = format!(
+        "{}: {} of {}, {} encoded at {:.1} per second, {} from the cache\n",
+        shown(&args.out),
+        count(samples, "sample"),
+        count(dim, "feature"),
+        computed,
+        computed as f64 / seconds.max(1e-9),
+        samples - computed,
+    );
+    Ok(print(&args.json, &value, if args.quiet { "" } else { &words })?)
+}
+
+/// The arrays of one split: features, labels, domains and names. Several layers have an array each, and `x` is the last.
+fn arrays(part: Part, suffix: &str, encoder: &dyn Encoder, layers: Option<&[usize]>) -> Result<Vec<(String, Column)>> {
+    let dim = encoder.dim();
+    let layers = layers.unwrap_or_default();
+    let row = dim * layers.len().max(1);
+    let layer = |at: usize| part.x.chunks_exact(row).flat_map(|x| &x[at * dim..(at + 1) * dim]).copied().collect();
+    let mut arrays = vec![(format!("x{suffix}"), Column::Matrix(dim, layer(layers.len().max(1) - 1)))];
+    if layers.len() > 1 {
+        let named = |(at, number): (usize, &usize)| (format!("x{suffix}_layer{number}"), Column::Matrix(dim, layer(at)));
+        arrays.extend(layers.iter().enumerate().map(named));
+    }
+    for (tags, name) in [(part.labels, "y"), (part.domains, "domain")] {
+        if let Some(missing) = tags.iter().position(Option::is_none).filter(|_| tags.iter().any(Option::is_some)) {
+            bail!("{}: it has no {}, but others have one", part.names[missing], if name == "y" { "label" } else { name });
+        }
+        let tags: Vec<Label> = tags.into_iter().flatten().collect();
+        if !tags.is_empty() {
+            arrays.push((format!("{name}{suffix}"), Column::Labels(tags)));
+        }
+    }
+    arrays.push((format!("name{suffix}"), Column::Labels(part.names)));
+    Ok(arrays)
+}

@@ -1,0 +1,64 @@
+//! Options of commands that encode images and texts.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use loranpac_encode::{Cache, Embedding, Encoder, OpenOptions};
+
+/// Options of an encoder and its inputs.
+#[derive(clap::Args, Clone)]
+pub struct Encoding {
+    /// Column or key of a table with the texts, or with paths of images [default: text; path, file or image]
+    #[arg(long, value_name = "NAME", help_heading = "Encoder")]
+    pub text: Option<String>,
+    /// Preprocessing of images: unit, half, imagenet or clip, or settings such as resize=256,crop=224,filter=bicubic
+    /// [default: the encoder's own]
+    #[arg(long, value_name = "SETTINGS", help_heading = "Encoder")]
+    pub preprocess: Option<String>,
+    /// Skip inputs that cannot be read, and list them
+    #[arg(long, help_heading = "Encoder")]
+    pub skip_bad: bool,
+    /// Folder of features that were computed before [default: LORANPAC_CACHE, or loranpac in the user's cache folder]
+    #[arg(long, value_name = "DIR", help_heading = "Encoder", conflicts_with = "no_cache")]
+    pub cache: Option<PathBuf>,
+    /// Do not use a cache
+    #[arg(long, help_heading = "Encoder")]
+    pub no_cache: bool,
+    /// Time limit of a request to an embedding server
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, help_heading = "Encoder")]
+    pub timeout: u64,
+}
+
+impl Encoding {
+    /// Opens an encoder.
+    pub fn open(&self, encoder: &str) -> Result<Arc<dyn Encoder>> {
+        let timeout = Duration::from_secs(self.timeout.max(1));
+        let options = OpenOptions { preprocess: self.preprocess.clone(), timeout };
+        Ok(loranpac_encode::open(encoder, &options)?.into())
+    }
+
+    /// Opens the cache of an encoder.
+    pub fn cache(&self, encoder: &dyn Encoder, layers: Option<&[usize]>) -> Result<Option<Cache>> {
+        if self.no_cache {
+            return Ok(None);
+        }
+        let folder = match self.cache.clone().or_else(default_folder) {
+            Some(folder) => folder,
+            None => return Ok(None),
+        };
+        let row = encoder.dim() * layers.map_or(1, <[usize]>::len);
+        let cache = Cache::open(&folder, &Embedding::cache_digest(encoder, layers), row);
+        Ok(Some(cache.context("--cache names another folder, and --no-cache goes on without one")?))
+    }
+}
+
+/// The folder of the cache unless one is given: in the environment, or where the system has such folders.
+fn default_folder() -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    folder("LORANPAC_CACHE").or_else(|| {
+        let home = || folder("HOME").map(|home| if cfg!(target_os = "macos") { home.join("Library/Caches") } else { home.join(".cache") });
+        folder("XDG_CACHE_HOME").or_else(|| folder("LOCALAPPDATA")).or_else(home).map(|folder| folder.join("loranpac"))
+    })
+}
