@@ -111,7 +111,7 @@ pub enum Error {
         format: &'static str,
     },
     /// Several columns or arrays have a usual name.
-    #[error("{path}: {found} could each be the {what}; keep one, or choose it with --features or --label", path = path.display())]
+    #[error("{path}: {found} could each be the {what}; keep one, or choose it with `features` or `label`", path = path.display())]
     Ambiguous {
         /// The file.
         path: PathBuf,

@@ -19,5 +19,6 @@ pub mod text;
 pub use atomic::AtomicFile;
 pub use dataset::Dataset;
 pub use error::Error;
+pub use formats::Format;
 pub use reader::Reader;
-pub use rows::{Batch, Format, Options, Split};
+pub use rows::{Batch, Options, Split};

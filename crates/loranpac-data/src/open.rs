@@ -25,8 +25,11 @@ impl Dataset {
     /// a column `split` (`train`, `val` and `valid` count as training; `test`) and optionally a column `domain`.
     pub fn open(path: &Path) -> Result<Dataset, Error> {
         let options = Options::default();
-        let format = if is_folder(path)? { None } else { Some(format_of(path, &options, "")?) };
-        let halves = match formats::open_container(path, format, open_shared)? {
+        let arrays = match is_folder(path)? {
+            true => Some(formats::open_folder_arrays(path)),
+            false => format_of(path, &options, "")?.open_arrays(path, open_shared)?,
+        };
+        let halves = match arrays {
             Some(mut container) => {
                 let names = container.names();
                 let mut half = |split| half(path, &mut *container, &names, split);

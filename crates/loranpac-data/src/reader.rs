@@ -7,11 +7,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use crate::formats::{self, Shared, Source};
-use crate::rows::{Batch, Format, LABEL, Options, Piece, Rows, SPLIT, Split};
+use crate::formats::{self, Format, Shared, Source};
+use crate::rows::{Batch, LABEL, Options, Piece, Rows, SPLIT, Split};
 
 /// What to do about a file without a known extension.
-const ADVICE: &str = "; --format names the format of standard input and of files with other names";
+const ADVICE: &str = "; `format` names the format of standard input and of files with other names";
 
 /// Reads samples in batches.
 pub struct Reader {
@@ -43,7 +43,7 @@ impl Reader {
         options: &Options,
     ) -> Result<Reader, Error> {
         let shared = Shared::new(source).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-        Ok(Reader::new(path, formats::open_samples(path, shared, format, options)?, options))
+        Ok(Reader::new(path, format.open_samples(path, shared, options)?, options))
     }
 
     /// Reads from a source that cannot seek, in a format that does not need to. Errors refer to it as `path`.
@@ -53,7 +53,7 @@ impl Reader {
         format: Format,
         options: &Options,
     ) -> Result<Reader, Error> {
-        Ok(Reader::new(path, formats::open_stream(path, Box::new(source), None, format, options)?, options))
+        Ok(Reader::new(path, format.open_stream(path, Box::new(source), options)?, options))
     }
 
     fn new(path: &Path, rows: Box<dyn Rows>, options: &Options) -> Reader {
@@ -96,7 +96,7 @@ impl Reader {
             let piece = self.rows.read(most.max(1))?;
             if piece.x.is_empty() {
                 if self.row > 0 && self.returned == 0 {
-                    let (path, advice) = (self.path.clone(), "; read the other split with --split");
+                    let (path, advice) = (self.path.clone(), "; read the other split with `split`");
                     return Err(Error::EmptySplit { path, split: self.split.name(), advice });
                 }
                 return Ok(None);
@@ -128,7 +128,7 @@ pub(crate) fn open_rows(path: &Path, options: &Options) -> Result<Box<dyn Rows>,
         return formats::open_folder(path, options);
     }
     let format = format_of(path, options, ADVICE)?;
-    formats::open_samples(path, open_shared(path)?, format, options)
+    format.open_samples(path, open_shared(path)?, options)
 }
 
 /// Whether a path is a folder. It must exist.
@@ -147,8 +147,8 @@ pub(crate) fn open_shared(path: &Path) -> Result<Shared, Error> {
 pub(crate) fn format_of(path: &Path, options: &Options, advice: &'static str) -> Result<Format, Error> {
     let extension = || path.extension().map(|e| e.to_string_lossy().into_owned()).unwrap_or_default();
     let format = options.format.clone().unwrap_or_else(extension);
-    Format::from_name(&format).ok_or_else(|| {
-        let supported = Format::ALL.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ");
+    formats::find(&format).ok_or_else(|| {
+        let supported = formats::FORMATS.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ");
         Error::Unsupported { path: path.to_owned(), format, supported, advice }
     })
 }

@@ -1,4 +1,4 @@
-//! The vocabulary of the readers: options, formats, batches, and the trait that each format implements.
+//! The vocabulary of the readers: options, batches, and the trait that each format implements.
 
 use loranpac::Label;
 
@@ -18,7 +18,7 @@ pub struct Options {
     /// column for each feature instead.
     pub features: Option<String>,
     /// Format of standard input, or of a file with another extension: `csv`, `jsonl`, `npy` or another of
-    /// [`Format::ALL`].
+    /// [`crate::formats::FORMATS`].
     pub format: Option<String>,
 }
 
@@ -65,59 +65,6 @@ impl Split {
             "test" => Some(Split::Test),
             _ => None,
         }
-    }
-}
-
-/// A file format for samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// One NumPy array, without labels.
-    Npy,
-    /// Named NumPy arrays.
-    Npz,
-    /// Named tensors.
-    Safetensors,
-    /// One sample per line, cells separated by commas, semicolons or tabs.
-    Csv,
-    /// One sample per line, cells separated by tabs.
-    Tsv,
-    /// One JSON object per line.
-    Jsonl,
-    /// A table with a column of lists. Requires the crate feature `parquet`.
-    Parquet,
-}
-
-impl Format {
-    /// All formats that were compiled in.
-    pub const ALL: &[Format] = &[
-        Format::Npy,
-        Format::Npz,
-        Format::Safetensors,
-        Format::Csv,
-        Format::Tsv,
-        Format::Jsonl,
-        #[cfg(feature = "parquet")]
-        Format::Parquet,
-    ];
-
-    /// Its name, which is also the extension of its files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Format::Npy => "npy",
-            Format::Npz => "npz",
-            Format::Safetensors => "safetensors",
-            Format::Csv => "csv",
-            Format::Tsv => "tsv",
-            Format::Jsonl => "jsonl",
-            Format::Parquet => "parquet",
-        }
-    }
-
-    /// The format of this name, in any case; `ndjson` is another name for `jsonl`.
-    pub fn from_name(name: &str) -> Option<Format> {
-        let name = name.to_ascii_lowercase();
-        let name = if name == "ndjson" { "jsonl" } else { &name };
-        Format::ALL.iter().copied().find(|format| format.name() == name)
     }
 }
 

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use csv::{ByteRecord, ReaderBuilder};
 
+use super::format::{Format, Opening};
 use super::{names, text};
 use crate::error::{Error, LineProblem};
 use crate::rows::{LABEL, Options, Piece, Rows, TAGS};
@@ -23,7 +24,21 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 /// Bytes of the first line that are searched for delimiters.
 const GLANCE: u64 = 1 << 16;
 
-pub(super) struct Csv {
+/// Cells separated by commas, semicolons or tabs.
+pub(super) const CSV: Format = Format {
+    name: "csv",
+    other_names: &[],
+    opening: Opening::Stream(|path, source, _, options| Ok(Box::new(Csv::open(path, source, None, options)?))),
+};
+
+/// Cells separated by tabs.
+pub(super) const TSV: Format = Format {
+    name: "tsv",
+    other_names: &[],
+    opening: Opening::Stream(|path, source, _, options| Ok(Box::new(Csv::open(path, source, Some(b'\t'), options)?))),
+};
+
+struct Csv {
     path: PathBuf,
     reader: csv::Reader<Limited>,
     /// Bytes that may still be read for the current record.
@@ -149,7 +164,7 @@ impl Csv {
     fn not_a_number(&self, at: usize, cell: &str) -> LineProblem {
         let hint = match () {
             _ if cell.contains(',') => "; decimals need a point",
-            _ if self.tags[LABEL].is_none() => "; if it is the label, name its column with --label",
+            _ if self.tags[LABEL].is_none() => "; if it is the label, name its column with `label`",
             _ => "",
         };
         LineProblem::NotANumber { column: self.column(at), cell: text::shorten(cell), hint }

@@ -9,14 +9,22 @@ use loranpac::Label;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, de};
 
+use super::format::{Format, Opening};
 use super::{names, text};
 use crate::error::{Error, LineProblem};
 use crate::rows::{Options, Piece, Rows, TAGS};
 
+/// One JSON object per line.
+pub(super) const JSONL: Format = Format {
+    name: "jsonl",
+    other_names: &["ndjson"],
+    opening: Opening::Stream(|path, source, _, options| Ok(Box::new(Jsonl::open(path, source, options)?))),
+};
+
 /// Features and tags of one line.
 type Sample = (Vec<f32>, [Option<Label>; TAGS]);
 
-pub(super) struct Jsonl {
+struct Jsonl {
     path: PathBuf,
     source: BufReader<Box<dyn Read + Send>>,
     keys: Keys,

@@ -3,8 +3,6 @@
 
 use std::io::{Cursor, Write};
 
-use loranpac_data::Format;
-
 /// Features of five samples, three each, that every format can hold without loss.
 pub const X: [f32; 15] = [0.0, 1.0, 2.5, -3.0, 0.25, 7.0, 1e-3, -4.0, 5.0, 100.0, 6.5, -0.5, 8.0, 9.0, 10.0];
 /// Their labels.
@@ -93,7 +91,7 @@ pub fn jsonl() -> Vec<u8> {
 }
 
 /// A file of every format, with names for the corpus. Npy has no labels.
-pub fn all() -> Vec<(Format, &'static str, Vec<u8>)> {
+pub fn all() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     let labelled = [("x", x_npy()), ("y", y_npy())];
     let words = || WORDS.iter().map(|w| w.to_string()).collect::<Vec<_>>();
     let utf32 = WORDS.iter().flat_map(|w| w.chars().chain(std::iter::repeat('\0')).take(5).collect::<Vec<_>>());
@@ -101,19 +99,19 @@ pub fn all() -> Vec<(Format, &'static str, Vec<u8>)> {
     let columns: Vec<f32> = (0..3).flat_map(|c| (0..5).map(move |r| X[r * 3 + c])).collect();
     #[cfg_attr(not(feature = "parquet"), allow(unused_mut))]
     let mut files = vec![
-        (Format::Npy, "plain", x_npy()),
-        (Format::Npy, "columns", npy("<f4", true, "(5, 3)", &floats(&columns))),
-        (Format::Npz, "stored", npz(&labelled, false)),
-        (Format::Npz, "deflated", npz(&labelled, true)),
-        (Format::Npz, "words", npz(&[("x_train", x_npy()), ("y_train", npy("<U5", false, "(5,)", &utf32))], true)),
-        (Format::Safetensors, "plain", x_y_tensors()),
-        (Format::Csv, "header", csv(true, ',', &y_texts())),
-        (Format::Csv, "words", csv(true, ';', &words())),
-        (Format::Csv, "no-header", csv(false, '\t', &y_texts())),
-        (Format::Jsonl, "plain", jsonl()),
+        ("npy", "plain", x_npy()),
+        ("npy", "columns", npy("<f4", true, "(5, 3)", &floats(&columns))),
+        ("npz", "stored", npz(&labelled, false)),
+        ("npz", "deflated", npz(&labelled, true)),
+        ("npz", "words", npz(&[("x_train", x_npy()), ("y_train", npy("<U5", false, "(5,)", &utf32))], true)),
+        ("safetensors", "plain", x_y_tensors()),
+        ("csv", "header", csv(true, ',', &y_texts())),
+        ("csv", "words", csv(true, ';', &words())),
+        ("csv", "no-header", csv(false, '\t', &y_texts())),
+        ("jsonl", "plain", jsonl()),
     ];
     #[cfg(feature = "parquet")]
-    files.extend(self::parquet::all().into_iter().map(|(name, bytes)| (Format::Parquet, name, bytes)));
+    files.extend(self::parquet::all().into_iter().map(|(name, bytes)| ("parquet", name, bytes)));
     files
 }
 
