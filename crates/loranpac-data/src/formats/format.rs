@@ -19,15 +19,21 @@ pub struct Format {
     pub(super) opening: Opening,
 }
 
+/// A source that is read in order.
+type Bytes = Box<dyn Read + Send>;
+
+/// A reader, or why the file was refused.
+type Opened<T> = Result<Box<T>, Error>;
+
 /// How files of a format are opened.
 #[derive(Clone, Copy)]
 pub(super) enum Opening {
     /// From a source that is read once from the beginning to the end, and its number of bytes, if known.
-    Stream(fn(&Path, Box<dyn Read + Send>, Option<u64>, &Options) -> Result<Box<dyn Rows>, Error>),
+    Stream(fn(&Path, Bytes, Option<u64>, &Options) -> Opened<dyn Rows>),
     /// From a source that can seek, as a table.
-    Table(fn(&Path, Shared, &Options) -> Result<Box<dyn Rows>, Error>),
+    Table(fn(&Path, Shared, &Options) -> Opened<dyn Rows>),
     /// From a source that can seek, as named arrays.
-    Arrays(fn(&Path, Shared) -> Result<Box<dyn Container>, Error>),
+    Arrays(fn(&Path, Shared) -> Opened<dyn Container>),
 }
 
 impl Format {
@@ -56,12 +62,7 @@ impl Format {
     }
 
     /// Opens samples from a source that cannot seek, such as standard input.
-    pub(crate) fn open_stream(
-        self,
-        path: &Path,
-        source: Box<dyn Read + Send>,
-        options: &Options,
-    ) -> Result<Box<dyn Rows>, Error> {
+    pub(crate) fn open_stream(self, path: &Path, source: Bytes, options: &Options) -> Result<Box<dyn Rows>, Error> {
         match self.opening {
             Opening::Stream(open) => open(path, source, None, options),
             Opening::Table(_) | Opening::Arrays(_) => {

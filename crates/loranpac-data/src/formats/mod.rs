@@ -53,10 +53,10 @@ pub const FORMATS: &[Format] = &[
     dummy::DUMMY,
 ];
 
-/// The format with this name or other extension, in any case.
+/// The format with this name or extension, in any case.
 pub fn find(name: &str) -> Option<Format> {
-    let same = |other: &&str| other.eq_ignore_ascii_case(name);
-    FORMATS.iter().copied().find(|format| same(&format.name) || format.other_names.iter().any(|other| same(&other)))
+    let same = |other: &&'static str| other.eq_ignore_ascii_case(name);
+    FORMATS.iter().copied().find(|format| same(&format.name) || format.other_names.iter().any(same))
 }
 
 /// Opens the samples in a folder of `.npy` files.
