@@ -37,7 +37,7 @@ class ContinualClassifier(Editing, Prediction, Facts):
     schedule : {"late", "paper"}
         Cut when the classifier is formed, or after every task as in the paper's Algorithm 4.
     max_rank : int
-        Maximum number of directions.
+        Number of directions to which the basis is cut. Between cuts it has up to ``max_rank + max(max_rank // 4, 384)``.
     gamma : float, optional
         Inverse width of the kernel behind Fourier features.
     random_state : int
