@@ -73,7 +73,7 @@ def main():
     }
     names = args.only.split(",") if args.only else rivals
     print(f"{len(X)} training and {len(X_test)} test samples, {len(order)} classes in {args.weeks} weeks, E = {args.width}\n")
-    print("| | final % | mean over weeks % | learn s | answer s | keeps samples |")
+    print("| | accuracy, last week | mean over weeks | learn s | answer s | keeps samples |")
     print("|---|---|---|---|---|---|")
     for name in names:
         model = rivals[name]()
