@@ -142,8 +142,8 @@ pub fn parse(name: &str, text: &str) -> Result<(Recipe, Vec<String>), Error> {
         on: Default::default(),
         runs: vec![choices],
         tables: vec![
-            table("Final accuracy over tasks, %", Metric::Final),
-            table("Final accuracy over all samples, as PILOT logs it, %", Metric::Samples),
+            table("Accuracy, as PILOT logs it, %", Metric::Accuracy),
+            table("Final accuracy, %", Metric::Final),
             table("Average incremental accuracy, %", Metric::Average),
         ],
         figures: Vec::new(),

@@ -160,7 +160,7 @@ fn json_goes_to_a_file_and_reports_to_a_folder() {
         "--report",
         out.to_str().unwrap(),
     ]));
-    assert!(text.contains("all so far %") && text.contains("loranpac"), "{text}");
+    assert!(text.contains("new task %  accuracy %") && text.contains("loranpac"), "{text}");
     let value: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
     assert_eq!(value["runs"].as_array().unwrap().len(), 1);
     let markdown = std::fs::read_to_string(out.join("report.md")).unwrap();

@@ -69,7 +69,7 @@ pub use width::Width;
 pub mod internals {
     pub use crate::basis::{Basis, Split};
     pub use crate::buffer::{Buffer, Source};
-    pub use crate::delta::Delta;
+    pub use crate::delta::{Delta, Receiver};
     pub use crate::factor::Factor;
     pub use crate::gram::{Eigen, Gram};
     pub use crate::methods::{Evicted, ExplicitModel, KernelModel, KernelState};

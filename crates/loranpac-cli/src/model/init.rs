@@ -63,7 +63,7 @@ pub struct Args {
     /// Hard: cut when the classifier is formed, or after every task as in the paper
     #[arg(long, value_enum, default_value = "late")]
     schedule: ScheduleArg,
-    /// Keep at most R directions; at infinite width, R samples (and up to a quarter more between cuts)
+    /// Cut to R directions (samples at infinite width); up to R + max(R/4, 384) are kept between cuts
     #[arg(long, default_value_t = Config::default().max_rank, value_name = "R")]
     max_rank: usize,
     /// Earlier versions to keep, for rollback
