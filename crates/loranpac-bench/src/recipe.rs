@@ -80,7 +80,7 @@ impl Scale {
             words.push("the first of the recipe's seeds only".to_owned());
         }
         if let Some(by) = self.divide_inc {
-            words.push(format!("increments above {by} classes are divided by {by}"));
+            words.push(format!("increments above {} are divided by {by}", count(by, "class")));
         }
         if let Some(most) = self.max_width {
             words.push(format!("widths above {most} were made {most}"));

@@ -223,7 +223,7 @@ pub enum ArrayProblem {
 #[non_exhaustive]
 pub enum LineProblem {
     /// More or fewer cells than in the first line.
-    #[error("has {found} cells, but the first line has {expected}")]
+    #[error("has {}, but the first line has {expected}", count(*found, "cell"))]
     Cells {
         /// Cells of this line.
         found: usize,
@@ -231,7 +231,7 @@ pub enum LineProblem {
         expected: usize,
     },
     /// More or fewer features than in the first sample.
-    #[error("has {found} features, but the first sample has {expected}")]
+    #[error("has {}, but the first sample has {expected}", count(*found, "feature"))]
     Features {
         /// Features of this sample.
         found: usize,

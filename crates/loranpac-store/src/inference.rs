@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use std::io::{BufReader, Read, Write};
 use std::path::Path;
 
+use loranpac::internals::count;
 use loranpac::{Classifier, Label, Weights, Width};
 use loranpac_data::safetensors::{HeaderError, TensorInfo, header, read_header};
 use safetensors::Dtype;
@@ -213,12 +214,12 @@ fn check_parts(
     let made = lift.build(false).map_err(|e| e.to_string())?.width();
     if made != lift.width || lift.width != Width::Finite(width) {
         return Err(format!(
-            "its lift has width {} and computes {made} features, but its weights have {width}",
+            "its lift has width {} and computes width {made}, but its weights have {width}",
             lift.width
         ));
     }
     if classes == 0 || labels.len() != classes {
-        return Err(format!("it has {} labels for {classes} classes", labels.len()));
+        return Err(format!("it has {} for {}", count(labels.len(), "label"), count(classes, "class")));
     }
     let mut seen = HashSet::new();
     if let Some(twice) = labels.iter().find(|label| !seen.insert(*label)) {

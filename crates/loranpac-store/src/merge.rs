@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use loranpac::Model;
-use loranpac::internals::Delta;
+use loranpac::internals::{Delta, count};
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
@@ -91,5 +91,5 @@ pub fn merged_before(folder: &Path, manifests: &[Manifest], again: bool) -> Resu
 }
 
 fn words(lift: &LiftRecord) -> String {
-    format!("{} from {} features to width {}, seed {}", lift.name, lift.dim, lift.width, lift.seed)
+    format!("{} from {} to width {}, seed {}", lift.name, count(lift.dim, "feature"), lift.width, lift.seed)
 }

@@ -97,14 +97,13 @@ fn learn(args: &Args) -> Result<()> {
         "classes_in_all": manifest.classes.len(), "basis_rank": manifest.rank(), "verdict": verdict,
     });
     let mut words = format!(
-        "learned {} in {}, {}; {} has {} of {}, {} {}\n",
+        "learned {} in {}, {}; {} has {} of {}, {}\n",
         count(samples, "sample"),
         count(tasks, "task"),
         count(new.len(), "new class"),
         shown(&args.model),
         count(manifest.samples, "sample"),
         count(manifest.classes.len(), "class"),
-        manifest.rank(),
         parts(manifest)
     );
     if skipped > 0 {

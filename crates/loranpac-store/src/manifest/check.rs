@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use loranpac::Label;
-use loranpac::internals::Losses;
+use loranpac::internals::{Losses, count};
 
 use super::{Calibration, GramStep, Manifest, Place, Places};
 use crate::encoder::Encoder;
@@ -93,7 +93,7 @@ impl Manifest {
             };
         }
         if !self.keeps_samples() && known != rank {
-            return Err(format!("its basis has {rank} directions, its Gram matrix {known}"));
+            return Err(format!("its basis has {}, its Gram matrix {known}", count(rank, "direction")));
         }
         for Places { sums, cross } in self.classes.iter().filter_map(|class| class.places.as_ref()) {
             let inside = |place: &Place| place.row < place.shape[0];
