@@ -1,7 +1,31 @@
 //! Errors of files.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use loranpac::internals::count;
+
+/// A file cannot be opened or read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {path}: {source}", path = path.display())]
+pub struct ReadError {
+    /// The file.
+    pub path: PathBuf,
+    /// The error of the system.
+    pub source: io::Error,
+}
+
+impl ReadError {
+    /// Creates the error of a path.
+    pub fn new(path: &Path, source: io::Error) -> ReadError {
+        ReadError { path: path.to_owned(), source }
+    }
+
+    /// Returns whether the file does not exist.
+    pub fn is_missing(&self) -> bool {
+        self.source.kind() == io::ErrorKind::NotFound
+    }
+}
 
 /// Why a file was refused.
 #[derive(Debug, thiserror::Error)]
@@ -11,13 +35,8 @@ pub enum Error {
     #[error(transparent)]
     Engine(#[from] loranpac::Error),
     /// The file cannot be opened or read.
-    #[error("cannot read {path}: {source}", path = path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Read(#[from] ReadError),
     /// The container (zip, safetensors header) is damaged.
     #[error("{path}: damaged, or not of the format that its name suggests: {reason}", path = path.display())]
     Container {

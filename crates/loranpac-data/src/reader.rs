@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::error::Error;
+use crate::error::{Error, ReadError};
 use crate::formats::{self, Shared, Source};
 use crate::rows::{Batch, Format, LABEL, Options, Piece, Rows, SPLIT, Split};
 
@@ -42,7 +42,7 @@ impl Reader {
         format: Format,
         options: &Options,
     ) -> Result<Reader, Error> {
-        let shared = Shared::new(source).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        let shared = Shared::new(source).map_err(|source| ReadError::new(path, source))?;
         Ok(Reader::new(path, formats::open_samples(path, shared, format, options)?, options))
     }
 
@@ -133,14 +133,14 @@ pub(crate) fn open_rows(path: &Path, options: &Options) -> Result<Box<dyn Rows>,
 
 /// Whether a path is a folder. It must exist.
 pub(crate) fn is_folder(path: &Path) -> Result<bool, Error> {
-    let found = std::fs::metadata(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    let found = std::fs::metadata(path).map_err(|source| ReadError::new(path, source))?;
     Ok(found.is_dir())
 }
 
 /// Opens a file for reading at several offsets.
 pub(crate) fn open_shared(path: &Path) -> Result<Shared, Error> {
-    let failed = |source| Error::Read { path: path.to_owned(), source };
-    Shared::new(File::open(path).map_err(failed)?).map_err(failed)
+    let failed = |source| ReadError::new(path, source);
+    Ok(Shared::new(File::open(path).map_err(failed)?).map_err(failed)?)
 }
 
 /// The format in `options`, else that of the file's extension.

@@ -61,9 +61,7 @@ impl Session {
             }
             // A newer program can read it, and the unreadable version may be intact.
             Err(error @ Error::Version { .. }) => return Err(error),
-            Err(Error::Read { source, path }) if source.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::Read { source, path });
-            }
+            Err(Error::Read(error)) if !error.is_missing() => return Err(error.into()),
             Err(error) => {
                 let newest = history.iter().find_map(|(version, path)| Manifest::read_kept(path, *version).ok());
                 let old = newest.ok_or(error)?;
@@ -104,13 +102,7 @@ impl Session {
                     Manifest::read_kept(&path, number)?;
                 }
             }
-            let kept = kept.iter().map(|old| old.version.to_string()).collect::<Vec<_>>().join(", ");
-            let kept = if kept.is_empty() { "no earlier version is kept".to_owned() } else { format!("kept: {kept}") };
-            let missing = match version {
-                Some(version) => format!("version {version} is not kept"),
-                None => "there is no version to go back to".to_owned(),
-            };
-            return Err(Error::Refused(format!("{missing}; {kept}")));
+            return Err(Error::NotKept { version, kept: kept.iter().map(|old| old.version).collect() });
         };
         let found = old.version;
         let files = Files::open(&folder, &old)?;
@@ -131,7 +123,7 @@ impl Session {
 
     /// Returns the folder, if this session may write to it.
     fn writable(&self) -> Result<&Home, Error> {
-        let home = self.home.as_ref().ok_or_else(|| Error::Refused("the model has no folder".to_owned()))?;
+        let home = self.home.as_ref().ok_or(Error::NoFolder)?;
         home.check_writable()?;
         Ok(home)
     }

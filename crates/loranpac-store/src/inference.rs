@@ -56,8 +56,7 @@ struct Record {
 impl Inference {
     /// Returns W, transposed: E x c.
     pub(crate) fn weights(&self) -> Result<Weights<'_>, Error> {
-        let reason = "a model of infinite width cannot be exported: its scores need its samples";
-        self.classifier.weights().ok_or_else(|| Error::Refused(reason.to_owned()))
+        self.classifier.weights().ok_or(Error::InfiniteWidth)
     }
 
     pub(crate) fn labels(&self) -> &[Label] {
@@ -145,7 +144,7 @@ impl Inference {
             .and_then(|()| {
                 weights.columns().zip(self.labels()).try_for_each(|(column, label)| check_values(column, label))
             })
-            .map_err(|reason| Error::Refused(format!("the model cannot be written: {reason}")))
+            .map_err(|reason| Error::Unwritable { reason })
     }
 
     /// Returns the length and the JSON header, padded so that the weights begin at a multiple of 8.

@@ -29,8 +29,7 @@ fn refuse_inside_model(place: &Path) -> Result<(), Error> {
     let folder = parent(&target);
     let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     if real.ancestors().any(is_model) {
-        let reason = "is inside a model's folder, where only loranpac itself writes; give another place";
-        return Err(Error::Refused(format!("{} {reason}", place.display())));
+        return Err(Error::InsideModel { path: place.to_owned() });
     }
     Ok(())
 }

@@ -31,9 +31,8 @@ impl Session {
 
     /// Like [`Session::save`], on any disk.
     pub fn save_on(&mut self, disk: Box<dyn Disk>, folder: &Path, overwrite: bool) -> Result<(), Error> {
-        if self.home.is_some() {
-            let reason = "this session belongs to a folder: commit it, or copy the model with save_copy";
-            return Err(Error::Refused(reason.to_owned()));
+        if let Some(home) = &self.home {
+            return Err(Error::HasFolder { path: home.folder.clone() });
         }
         self.save_into(disk, folder, overwrite)
     }
@@ -62,8 +61,7 @@ impl Session {
             let keep = self.manifest.keep.max(*keep);
             (Manifest { version: *version, keep, ..self.manifest.emptied() }, everything)
         } else {
-            let reason = "was changed by another process, or is another model; `overwrite` replaces it by this one, as its next version";
-            return Err(Error::Refused(format!("{} {reason}", folder.display())));
+            return Err(Error::OtherModel { path: folder.to_owned() });
         };
         let base = Manifest { restored: None, contents: None, ..base };
         self.manifest = self.written(&*home.disk, folder, base, delta)?;
@@ -83,7 +81,7 @@ impl Session {
         let (manifest, delta) = (self.manifest.clone(), self.delta.clone());
         let outcome = match is_free(folder) {
             true => self.save_into(Box::new(RealDisk), folder, false),
-            false => Err(Error::Refused(format!("{} exists already", folder.display()))),
+            false => Err(Error::Exists { path: folder.to_owned() }),
         };
         (self.manifest, self.delta) = (manifest, delta);
         outcome

@@ -52,7 +52,7 @@ fn a_model_that_was_read_knows_what_it_knew() {
     assert!(model.manifest().weights.is_some());
     assert_eq!(model.prepared().unwrap().summary().verdict(), verdict);
     assert_eq!(scores_of(&model.classifier().unwrap()), before);
-    assert!(matches!(model.commit(), Err(Error::Refused(_))), "it was opened to be read");
+    assert!(matches!(model.commit(), Err(Error::ReadOnly { .. })), "it was opened to be read");
     assert_eq!(model.manifest().encoder.samples, 3 * EACH);
 }
 
@@ -481,7 +481,7 @@ fn a_session_with_a_folder_is_committed_or_copied_but_not_saved() {
     let [path, copy] = ["m.lrp", "copy.lrp"].map(|name| folder.path().join(name));
     let mut model = Session::create(&path, &small()).unwrap();
     learn(&mut model, &tasks(1)[0]);
-    assert!(matches!(model.save(&copy, false), Err(Error::Refused(_))));
+    assert!(matches!(model.save(&copy, false), Err(Error::HasFolder { .. })));
     model.save_copy(&copy).unwrap();
     learn(&mut model, &tasks(2)[1]);
     assert!(Session::verify(&path).unwrap().is_whole() && Session::verify(&copy).unwrap().is_whole());

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use csv::{ByteRecord, ReaderBuilder};
 
 use super::{names, text};
-use crate::error::{Error, LineProblem};
+use crate::error::{Error, LineProblem, ReadError};
 use crate::rows::{LABEL, Options, Piece, Rows, TAGS};
 
 /// The byte order mark that some programs write.
@@ -45,7 +45,7 @@ impl Csv {
         delimiter: Option<u8>,
         options: &Options,
     ) -> Result<Csv, Error> {
-        let (source, glance) = look(source).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        let (source, glance) = look(source).map_err(|source| ReadError::new(path, source))?;
         let delimiter = delimiter.unwrap_or_else(|| delimiter_of(&glance));
         let left = Arc::new(AtomicUsize::new(0));
         let source = Limited { source, left: left.clone() };
@@ -111,7 +111,7 @@ impl Csv {
             csv::ErrorKind::Io(_) if self.left.load(Ordering::Relaxed) == 0 => {
                 self.refuse(line, LineProblem::TooLong { limit: text::LONGEST_LINE })
             }
-            csv::ErrorKind::Io(source) => Error::Read { path: self.path.clone(), source },
+            csv::ErrorKind::Io(source) => ReadError::new(&self.path, source).into(),
             other => Error::Container { path: self.path.clone(), reason: format!("{other:?}") },
         })
     }

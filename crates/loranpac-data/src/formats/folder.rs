@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::array::Array;
 use super::container::Container;
 use super::stream::Stream;
-use crate::error::Error;
+use crate::error::{Error, ReadError};
 
 /// A folder. Each array has the name of its file.
 pub(super) struct Folder(pub PathBuf);
@@ -35,7 +35,7 @@ pub fn read_npy(path: &Path) -> Result<Array, Error> {
 
 /// Opens a `.npy` file; errors in its contents refer to `named`.
 fn open(path: &Path, named: &Path) -> Result<Stream, Error> {
-    let failed = |source| Error::Read { path: path.to_owned(), source };
+    let failed = |source| ReadError::new(path, source);
     let file = File::open(path).map_err(failed)?;
     let length = file.metadata().map_err(failed)?.len();
     let refuse = |problem| Error::Array { path: named.to_owned(), array: stem(path), problem };

@@ -10,7 +10,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, de};
 
 use super::{names, text};
-use crate::error::{Error, LineProblem};
+use crate::error::{Error, LineProblem, ReadError};
 use crate::rows::{Options, Piece, Rows, TAGS};
 
 /// Features and tags of one line.
@@ -61,7 +61,7 @@ impl Jsonl {
     fn advance(&mut self) -> Result<bool, Error> {
         loop {
             self.buffer.clear();
-            let failed = |source| Error::Read { path: self.path.clone(), source };
+            let failed = |source| ReadError::new(&self.path, source);
             let mut line = self.source.by_ref().take(text::LONGEST_LINE as u64 + 1);
             if line.read_until(b'\n', &mut self.buffer).map_err(failed)? == 0 {
                 return Ok(false);

@@ -9,7 +9,7 @@ use super::container::Container;
 use super::element::Kind;
 use super::source::Shared;
 use super::stream::Stream;
-use crate::error::{ArrayProblem, Error};
+use crate::error::{ArrayProblem, Error, ReadError};
 use crate::safetensors::{HeaderError, read_header};
 
 /// The kind of a type of element.
@@ -49,7 +49,7 @@ impl Tensors {
     pub fn open(path: &Path, shared: &Shared) -> Result<Tensors, Error> {
         let opened = read_header(&mut shared.whole(), shared.length());
         let (header, start) = opened.map_err(|error| match error {
-            HeaderError::Read(source) => Error::Read { path: path.to_owned(), source },
+            HeaderError::Read(source) => ReadError::new(path, source).into(),
             HeaderError::Damaged(reason) => Error::Container { path: path.to_owned(), reason },
         })?;
         Ok(Tensors { path: path.to_owned(), shared: shared.clone(), header, start })

@@ -26,7 +26,7 @@ impl Manifest {
             return Err(format!("the file {name} is used but not listed"));
         }
         self.config.validate().map_err(|e| e.to_string())?;
-        self.lift.check_size()?;
+        self.lift.check_size().map_err(|e| e.to_string())?;
         self.lift.build(false).map_err(|e| e.to_string())?;
         if self.lift_digest != self.lift.digest() {
             return Err("its lift differs from the one that this program generates from the same seed".to_owned());

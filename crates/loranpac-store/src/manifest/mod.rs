@@ -256,7 +256,7 @@ pub struct EditEntry {
 impl Manifest {
     /// Creates the manifest of an empty model.
     pub fn new(settings: &Settings) -> Result<Manifest, Error> {
-        settings.lift.check_size().map_err(Error::Refused)?;
+        settings.lift.check_size()?;
         settings.lift.build(false)?;
         Ok(Manifest {
             software: env!("CARGO_PKG_VERSION").to_owned(),
