@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{data, json, loranpac, refused, stdout};
+use common::{data, json, loranpac, refused, scores, stdout};
 use tempfile::TempDir;
 
 struct Place(TempDir);
@@ -47,13 +47,6 @@ impl Place {
 fn labels(model: &str, file: &str) -> Vec<String> {
     let text = stdout(&loranpac(&["predict", model, file]));
     text.lines().skip(1).map(|line| line.split(',').nth(1).unwrap().to_owned()).collect()
-}
-
-fn scores(model: &str, file: &str) -> Vec<f64> {
-    let text = stdout(&loranpac(&["predict", model, file, "--scores", "--to", "jsonl"]));
-    let rows = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-    rows.flat_map(|row| row["scores"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect::<Vec<_>>())
-        .collect()
 }
 
 #[track_caller]

@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{json, loranpac, refused, stdout};
+use common::{json, loranpac, refused, scores, stdout};
 use tempfile::TempDir;
 
 /// A folder with samples: `first.csv` (5 classes) and `second.csv` of the fixtures of version 0.1.0.
@@ -58,13 +58,6 @@ fn learn(model: &str, file: &str) -> String {
 
 fn verify(model: &str) {
     assert!(stdout(&loranpac(&["verify", model])).contains("every byte"));
-}
-
-fn scores(model: &str, file: &str) -> Vec<f64> {
-    let text = stdout(&loranpac(&["predict", model, file, "--scores", "--to", "jsonl"]));
-    let rows = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-    rows.flat_map(|row| row["scores"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect::<Vec<_>>())
-        .collect()
 }
 
 #[track_caller]

@@ -146,7 +146,9 @@ pub(crate) trait Rows: Send {
     /// Whether samples have this tag.
     fn has(&self, tag: usize) -> bool;
     /// Number of samples, if known before they are read.
-    fn len(&self) -> Option<usize>;
+    fn len(&self) -> Option<usize> {
+        None
+    }
     /// The split that is read, of a file that keeps its splits apart.
     fn split(&self) -> Option<Split> {
         None

@@ -105,6 +105,9 @@ impl Csv {
 
     /// Reads the next line; false at the end.
     fn advance(&mut self) -> Result<bool, Error> {
+        if std::mem::take(&mut self.pending) {
+            return Ok(true);
+        }
         self.left.store(text::LONGEST_LINE, Ordering::Relaxed);
         let line = self.reader.position().line();
         self.reader.read_byte_record(&mut self.record).map_err(|e| match e.into_kind() {
@@ -190,16 +193,9 @@ impl Rows for Csv {
         self.tags[tag].is_some()
     }
 
-    fn len(&self) -> Option<usize> {
-        None
-    }
-
     fn read(&mut self, most: usize) -> Result<Piece, Error> {
         let mut piece = Piece::default();
-        for _ in 0..most {
-            if !std::mem::take(&mut self.pending) && !self.advance()? {
-                break;
-            }
+        while piece.x.len() / self.dim() < most && self.advance()? {
             self.take(&mut piece).map_err(|problem| self.refuse(self.line(), problem))?;
         }
         Ok(piece)

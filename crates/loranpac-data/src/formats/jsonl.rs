@@ -39,8 +39,9 @@ impl Jsonl {
         let keys = Keys { features: String::new(), tags: Default::default() };
         let source = BufReader::new(source);
         let mut jsonl =
-            Jsonl { path: path.to_owned(), source, keys, dim: 0, buffer: Vec::new(), line: 0, pending: true };
-        if !jsonl.advance()? {
+            Jsonl { path: path.to_owned(), source, keys, dim: 0, buffer: Vec::new(), line: 0, pending: false };
+        jsonl.pending = jsonl.advance()?;
+        if !jsonl.pending {
             return Err(Error::Container { path: path.to_owned(), reason: "no samples".to_owned() });
         }
         let first: BTreeMap<String, IgnoredAny> =
@@ -59,6 +60,9 @@ impl Jsonl {
 
     /// Reads the next line that is not empty; false at the end.
     fn advance(&mut self) -> Result<bool, Error> {
+        if std::mem::take(&mut self.pending) {
+            return Ok(true);
+        }
         loop {
             self.buffer.clear();
             let failed = |source| ReadError::new(&self.path, source);
@@ -97,16 +101,9 @@ impl Rows for Jsonl {
         self.keys.tags[tag].is_some()
     }
 
-    fn len(&self) -> Option<usize> {
-        None
-    }
-
     fn read(&mut self, most: usize) -> Result<Piece, Error> {
         let mut piece = Piece::default();
-        for _ in 0..most {
-            if !std::mem::take(&mut self.pending) && !self.advance()? {
-                break;
-            }
+        while piece.x.len() / self.dim < most && self.advance()? {
             let (x, tags) = self.sample()?;
             if x.len() != self.dim {
                 return Err(self.refuse(LineProblem::Features { found: x.len(), expected: self.dim }));
