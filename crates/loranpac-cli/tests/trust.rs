@@ -330,7 +330,21 @@ fn going_back_goes_further_back_each_time() {
         learn(&model, &place.file("x.csv", &format!("a,b,c,d,label\n{i},1,2,3,c{i}\n1,{i},0,2,d\n")));
     }
     let samples = || inspect(&model)["samples"].as_u64().unwrap();
-    for expected in [4, 2] {
+    // Three versions are kept, so three steps are possible.
+    for expected in [4, 2, 0] {
+        stdout(&loranpac(&["rollback", &model]));
+        assert_eq!(samples(), expected);
+        verify(&model);
+    }
+    refused(&["rollback", &model], &["no version to go back to"]);
+    // What was rolled back can be restored, until something is learned.
+    stdout(&loranpac(&["rollback", &model, "--to", "3"]));
+    assert_eq!(samples(), 6);
+    stdout(&loranpac(&["rollback", &model]));
+    assert_eq!(samples(), 4);
+    learn(&model, &place.file("x.csv", "a,b,c,d,label\n9,1,2,3,c9\n"));
+    assert_eq!(samples(), 5);
+    for expected in [4, 2, 0] {
         stdout(&loranpac(&["rollback", &model]));
         assert_eq!(samples(), expected);
     }

@@ -138,6 +138,9 @@ fn earlier_versions_are_kept_and_come_back() {
     assert_eq!(model.manifest().version, 5, "going back is a change like any other");
     learn(&mut model, &tasks(4)[3]);
     assert_eq!(scores(&path), states[3], "and learning goes on from there");
+    assert_eq!(model.rollback(None).unwrap(), Rolled::Back(5), "which is version 3 once more");
+    assert_eq!(model.rollback(None).unwrap(), Rolled::Back(2), "two versions are kept, so two steps are possible");
+    assert_eq!(scores(&path), states[1]);
     assert!(model.rollback(Some(1)).unwrap_err().to_string().contains("kept"));
     assert!(Session::verify(&path).unwrap().is_whole());
 }
