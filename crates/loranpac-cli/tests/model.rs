@@ -417,3 +417,17 @@ fn a_model_of_infinite_width_lives_like_any_other() {
     loranpac(&["learn", &small, &a, &b]);
     assert_eq!(labels(&small, &new)[..4], ["class 0", "class 1", "class 2", "class 3"]);
 }
+
+#[test]
+fn nothing_is_learned_if_a_later_file_cannot_be_opened() {
+    let place = Place::new();
+    let (model, day) = (place.model("m.lrp"), place.csv("day.csv", &[0, 1], 1));
+    let narrow = place.path("narrow.csv");
+    fs::write(&narrow, "x0,x1,label\n1,2,a\n").unwrap();
+    let plain = place.path("plain.csv");
+    fs::write(&plain, "x0,x1,x2,x3\n1,2,3,4\n").unwrap();
+    for (file, reason) in [(place.path("missing.csv"), "cannot read"), (narrow, "2 features"), (plain, "no labels")] {
+        refused(&["learn", &model, &day, &file], &[&file, reason]);
+        assert_eq!(json(&["inspect", &model, "--json"])["version"], 0);
+    }
+}

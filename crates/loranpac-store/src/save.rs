@@ -53,10 +53,13 @@ impl Session {
             false => Session::open_to_write_on(disk, folder)?,
         };
         let Some(home) = &there.home else { return Ok(()) };
-        let Manifest { version, files, keep, .. } = &there.manifest;
-        let is_ours = !files.is_empty() && (version, files) == (&self.manifest.version, &self.manifest.files);
+        let Manifest { version, files, keep, lift_digest, config, .. } = &there.manifest;
+        // Digests of files identify a version. Empty models of one version and the same settings are equal.
+        let ours = &self.manifest;
+        let is_ours =
+            (version, files, lift_digest, config) == (&ours.version, &ours.files, &ours.lift_digest, &ours.config);
         let (base, delta) = if is_ours && !overwrite {
-            (self.manifest.clone(), self.delta.clone())
+            (self.manifest.clone(), if files.is_empty() { everything } else { self.delta.clone() })
         } else if overwrite {
             let keep = self.manifest.keep.max(*keep);
             (Manifest { version: *version, keep, ..self.manifest.emptied() }, everything)

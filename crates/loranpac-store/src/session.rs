@@ -135,6 +135,7 @@ impl Session {
 
     pub(crate) fn model_mut(&mut self) -> Result<&mut Model, Error> {
         if let Some(home) = self.home.as_mut().filter(|home| !home.checked) {
+            home.map(&self.manifest)?;
             home.files.check(&self.manifest)?;
             home.checked = true;
         }
@@ -180,10 +181,11 @@ impl Session {
 
     /// Returns the classifier for prediction alone. A stored one is read without the model; it cannot measure novelty.
     pub fn predictor(&mut self) -> Result<Classifier, Error> {
-        if let (None, Some(home)) = (&self.model, &self.home)
-            && let Some(classifier) = load::classifier(&home.files, &self.manifest)?
-        {
-            return Ok(classifier.with_temperature(self.manifest.temperature()));
+        if let (None, Some(home)) = (&self.model, &mut self.home) {
+            home.map(&self.manifest)?;
+            if let Some(classifier) = load::classifier(&home.files, &self.manifest)? {
+                return Ok(classifier.with_temperature(self.manifest.temperature()));
+            }
         }
         self.classifier()
     }
@@ -260,6 +262,14 @@ impl Session {
 }
 
 impl Home {
+    /// Maps the files of the model, unless they are: a session for a rollback opens without the current version.
+    fn map(&mut self, manifest: &Manifest) -> Result<(), Error> {
+        if self.files.is_empty() {
+            self.files = Files::open(&self.folder, manifest)?;
+        }
+        Ok(())
+    }
+
     pub fn check_writable(&self) -> Result<(), Error> {
         match self.lock {
             Some(_) => Ok(()),

@@ -465,3 +465,31 @@ fn a_session_with_a_folder_is_committed_or_copied_but_not_saved() {
     assert_eq!(Session::open(&copy).unwrap().manifest().tasks.len(), 1);
     assert_eq!(Session::open(&path).unwrap().manifest().tasks.len(), 2);
 }
+
+#[test]
+fn an_empty_model_in_memory_is_saved_to_the_folder_that_it_was_read_from() {
+    let (_folder, path, model) = created(&small());
+    drop(model);
+    let mut model = Session::open(&path).unwrap().into_memory().unwrap();
+    let mut other = Session::in_memory(&tiny()).unwrap();
+    assert!(matches!(other.save(&path, false), Err(Error::OtherModel { .. })), "its settings differ");
+    let (x, y) = &tasks(1)[0];
+    model.learn(Features::new(x, DIM).unwrap(), y).unwrap();
+    model.save(&path, false).unwrap();
+    assert_eq!(scores(&path), scores_of(&model.classifier().unwrap()));
+    assert_eq!(Session::open(&path).unwrap().manifest().version, 1);
+    assert!(Session::verify(&path).unwrap().is_whole());
+}
+
+#[test]
+fn a_session_for_a_rollback_reads_an_intact_model() {
+    let (_folder, path, mut model) = created(&small());
+    learn(&mut model, &tasks(1)[0]);
+    model.prepared().unwrap();
+    model.commit().unwrap();
+    let expected = basis(model.model().unwrap());
+    drop(model);
+    let mut model = Session::open_to_roll_back(&path).unwrap();
+    assert_eq!(scores_of(&model.predictor().unwrap()), scores(&path));
+    assert_eq!(basis(model.model().unwrap()), expected);
+}

@@ -69,6 +69,10 @@ fn learn(args: &Args) -> Result<()> {
     if args.task_size == Some(0) {
         bail!("--task-size 0 is not possible: a task has at least one sample");
     }
+    // Every file is opened before the first is learned, so that a wrong name changes nothing.
+    for file in args.files.iter().filter(|file| file.as_os_str() != "-") {
+        args.samples.open_labelled(file, model.manifest().lift.dim)?;
+    }
     let before = model.manifest().clone();
     if let Some(name) = &args.encoder {
         model.name_encoder(name);
