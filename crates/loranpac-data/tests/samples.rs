@@ -285,7 +285,7 @@ fn what_is_wrong_with_a_table_is_told() {
     bad("", &plain, &["no lines"]);
     bad("\n\n", &plain, &["no lines"]);
     bad("y\n1\n", &plain, &["no feature columns"]);
-    bad("a,b\n1,2\n3\n", &plain, &["line 3", "1 cells", "2"]);
+    bad("a,b\n1,2\n3\n", &plain, &["line 3", "1 cell,", "2"]);
     bad("a,b\n1,2\n3,4,5\n", &plain, &["line 3", "3 cells"]);
     bad("a,b\n1,x\n", &plain, &["line 2", "column b", "\"x\"", "label"]);
     bad("a,y\nx,1\n", &plain, &["line 2", "column a", "\"x\" is not a number"]);
