@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use loranpac::internals::count;
 use loranpac::{Label, memory};
 
 use crate::dataset::{Dataset, Part};
@@ -46,8 +47,9 @@ impl Dataset {
         let same = |(name, (dim, _)): (&String, &(usize, Vec<f32>))| test.layers.get(name).is_some_and(|t| t.0 == *dim);
         if train.layers.len() != test.layers.len() || !train.layers.iter().all(same) {
             let names = |part: &Part, split: Split| {
-                let name =
-                    |(layer, (dim, _)): (&String, &(usize, _))| format!("x{}_{layer} ({dim} features)", split.suffix());
+                let name = |(layer, (dim, _)): (&String, &(usize, _))| {
+                    format!("x{}_{layer} ({})", split.suffix(), count(*dim, "feature"))
+                };
                 part.layers.iter().map(name).collect::<Vec<_>>().join(", ")
             };
             let (train, test) = (names(&train, Split::Train), names(&test, Split::Test));

@@ -9,7 +9,8 @@ use crate::error::Error;
 pub struct Options {
     /// The split to read, where a file has two: arrays `x_train` and `x_test`, or a column `split`.
     pub split: Split,
-    /// Whether to read the other split where a file with arrays lacks this one.
+    /// Whether to read the other split where a file lacks this one. Standard input does not fall back in a table: it
+    /// can be read only once.
     pub fallback: bool,
     /// Column, key or array with the labels. None: `y`, `labels`, `label`, `class` or `target`. In a CSV file it can
     /// also be `first`, `last`, or a number from 0.
@@ -93,7 +94,9 @@ pub(crate) trait Rows: Send {
     /// Whether samples have this tag.
     fn has(&self, tag: usize) -> bool;
     /// Number of samples, if known before they are read.
-    fn len(&self) -> Option<usize>;
+    fn len(&self) -> Option<usize> {
+        None
+    }
     /// The split that is read, of a file that keeps its splits apart.
     fn split(&self) -> Option<Split> {
         None

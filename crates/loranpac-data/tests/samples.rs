@@ -284,7 +284,7 @@ fn what_is_wrong_with_a_table_is_told() {
     bad("", &plain, &["no lines"]);
     bad("\n\n", &plain, &["no lines"]);
     bad("y\n1\n", &plain, &["no feature columns"]);
-    bad("a,b\n1,2\n3\n", &plain, &["line 3", "1 cells", "2"]);
+    bad("a,b\n1,2\n3\n", &plain, &["line 3", "1 cell,", "2"]);
     bad("a,b\n1,2\n3,4,5\n", &plain, &["line 3", "3 cells"]);
     bad("a,b\n1,x\n", &plain, &["line 2", "column b", "\"x\"", "label"]);
     bad("a,y\nx,1\n", &plain, &["line 2", "column a", "\"x\" is not a number"]);
@@ -348,7 +348,34 @@ fn a_format_that_is_not_known_is_told_with_those_that_are() {
     let options = Options { format: Some("hdf5".to_owned()), ..Options::default() };
     assert!(Reader::open(&path, &options).err().unwrap().to_string().contains("\"hdf5\""));
     let missing = Reader::open(&folder.path().join("none.csv"), &Options::default());
-    assert!(matches!(missing.err().unwrap(), Error::Read { .. }));
+    assert!(matches!(missing.err().unwrap(), Error::Read(_)));
+}
+
+/// As a file with `x_train` alone does.
+#[test]
+fn a_table_without_test_rows_falls_back_to_its_training_rows() {
+    let folder = TempDir::new().unwrap();
+    let rows = |test: &str| {
+        let csv = format!("a,b,split,y\n1,2,train,c\n3,4,val,d\n5,6,{test},c\n");
+        let object = |x: &str, split: &str| format!("{{\"x\":[{x}],\"split\":\"{split}\",\"y\":\"c\"}}\n");
+        [("t.csv", csv), ("t.jsonl", object("1,2", "train") + &object("3,4", "val") + &object("5,6", test))]
+    };
+    let read = |name: &str, text: &str, fallback: bool| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        let options = Options { split: Split::Test, fallback, ..Options::default() };
+        let mut reader = Reader::open(&path, &options)?;
+        let split = reader.split();
+        drain(&mut reader, 2).map(|batch| (batch.x, split))
+    };
+    for (name, text) in rows("train") {
+        assert_eq!(read(name, &text, true).unwrap(), (vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0], None), "{name}");
+        let message = read(name, &text, false).unwrap_err().to_string();
+        assert!(message.contains("no row whose split is test") && message.contains("--split"), "{message}");
+    }
+    for (name, text) in rows("test") {
+        assert_eq!(read(name, &text, true).unwrap(), (vec![5.0, 6.0], Some(Split::Test)), "{name}");
+    }
 }
 
 #[test]

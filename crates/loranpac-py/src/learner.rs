@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+use loranpac::internals::count;
 use loranpac::memory::sum;
 use loranpac::{Label, lift};
 use loranpac_store::{Fingerprint, Merged, Precision, ROWS, Session, temperature};
@@ -87,7 +88,7 @@ impl Learner {
         let needed = loranpac::memory::product(&[8, x.len(), names.len()]);
         if needed > 1 << 20 {
             detached(py, self.shared.threads, || {
-                let what = format!("prediction of {} samples", x.len());
+                let what = format!("prediction of {}", count(x.len(), "sample"));
                 ensure(needed, &what, "give fewer samples at a time, or reduce width")
             })??;
         }

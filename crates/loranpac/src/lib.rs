@@ -50,6 +50,7 @@ mod statistics;
 mod tridiagonal;
 mod truncation;
 mod width;
+mod words;
 
 pub use certificate::{Assumptions, Bounds, Certificate, Gaussian, Verdict};
 pub use classifier::{CHUNK, Classifier, UNCALIBRATED, Weights, softmax};
@@ -75,6 +76,7 @@ pub mod internals {
     pub use crate::methods::{Evicted, ExplicitModel, KernelModel, KernelState};
     pub use crate::scalar::Scalar;
     pub use crate::statistics::{Cut, DEFAULT_DROP, Losses, State, Statistics, Step};
+    pub use crate::words::count;
 }
 
 /// Compiles and runs the examples of the documentation page on the library.

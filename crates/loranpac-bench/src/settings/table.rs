@@ -43,7 +43,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "width",
         section: LIFT,
         placeholder: "E",
-        help: "Width of the lifted features, or `infinite`: exact by their kernel, but samples are kept",
+        help: "Width of the lifted features, or infinite: exact by their kernel, but samples are kept",
         always: true,
         read: |spec, value| spec.widen(value.to_string().parse()?),
         show: |spec| match spec.width {

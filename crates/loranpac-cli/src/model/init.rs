@@ -10,6 +10,7 @@ use loranpac_store::{Error, LiftRecord, Session, Settings};
 
 use super::{Samples, new_folder, on_threads, shown};
 use crate::say::{changed, say};
+use crate::words::count;
 
 /// Options of `init`.
 #[derive(clap::Args)]
@@ -152,10 +153,10 @@ fn init(args: &Args) -> Result<()> {
         outcome => drop(outcome?),
     }
     let lift = &settings.lift;
-    let (name, dim) = (shown(&folder), lift.dim);
+    let (name, dim) = (shown(&folder), count(lift.dim, "feature"));
     let what = match lift.width.is_infinite() {
         false => format!("lifted to {} by {}", lift.width, lift.name),
         true => "infinite width; the model keeps the samples that it learns".to_owned(),
     };
-    Ok(changed(say!("{name}: {dim} features, {what}\nNext: loranpac learn {name} FILE..."))?)
+    Ok(changed(say!("{name}: {dim}, {what}\nNext: loranpac learn {name} FILE..."))?)
 }

@@ -5,7 +5,7 @@ use std::io::Read;
 use loranpac::Label;
 
 use super::format::{Format, Opening};
-use crate::error::Error;
+use crate::error::{Error, ReadError};
 use crate::rows::{LABEL, Piece, Rows};
 
 /// Bytes in pairs: one feature, then the letter of a class.
@@ -14,7 +14,7 @@ pub(super) const DUMMY: Format = Format {
     other_names: &["example"],
     opening: Opening::Stream(|path, mut source, _, _| {
         let mut bytes = Vec::new();
-        source.read_to_end(&mut bytes).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        source.read_to_end(&mut bytes).map_err(|source| ReadError::new(path, source))?;
         Ok(Box::new(Dummy(bytes)))
     }),
 };

@@ -8,7 +8,7 @@ use super::array::Array;
 use super::container::{Container, Pair};
 use super::format::{Format, Opening};
 use super::stream::Stream;
-use crate::error::Error;
+use crate::error::{Error, ReadError};
 
 /// One array of features, without labels.
 pub(super) const NPY: Format = Format {
@@ -47,7 +47,7 @@ pub fn read_npy(path: &Path) -> Result<Array, Error> {
 
 /// Opens a `.npy` file; errors in its contents refer to `named`.
 fn open(path: &Path, named: &Path) -> Result<Stream, Error> {
-    let failed = |source| Error::Read { path: path.to_owned(), source };
+    let failed = |source| ReadError::new(path, source);
     let file = File::open(path).map_err(failed)?;
     let length = file.metadata().map_err(failed)?.len();
     let refuse = |problem| Error::Array { path: named.to_owned(), array: stem(path), problem };

@@ -10,7 +10,7 @@ use super::element::Kind;
 use super::format::{Format, Opening};
 use super::source::Shared;
 use super::stream::Stream;
-use crate::error::{ArrayProblem, Error};
+use crate::error::{ArrayProblem, Error, ReadError};
 use crate::safetensors::{HeaderError, read_header};
 
 /// Named tensors.
@@ -57,7 +57,7 @@ impl Tensors {
     pub fn open(path: &Path, shared: &Shared) -> Result<Tensors, Error> {
         let opened = read_header(&mut shared.whole(), shared.length());
         let (header, start) = opened.map_err(|error| match error {
-            HeaderError::Read(source) => Error::Read { path: path.to_owned(), source },
+            HeaderError::Read(source) => ReadError::new(path, source).into(),
             HeaderError::Damaged(reason) => Error::Container { path: path.to_owned(), reason },
         })?;
         Ok(Tensors { path: path.to_owned(), shared: shared.clone(), header, start })

@@ -1,7 +1,12 @@
 //! The same small samples in every format, by hand or by the format's own writer.
 #![allow(dead_code, reason = "each test uses some of them")]
 
+#[path = "../npy/mod.rs"]
+mod array;
+
 use std::io::{Cursor, Write};
+
+pub use array::npy;
 
 /// Features of five samples, three each, that every format can hold without loss.
 pub const X: [f32; 15] = [0.0, 1.0, 2.5, -3.0, 0.25, 7.0, 1e-3, -4.0, 5.0, 100.0, 6.5, -0.5, 8.0, 9.0, 10.0];
@@ -9,19 +14,6 @@ pub const X: [f32; 15] = [0.0, 1.0, 2.5, -3.0, 0.25, 7.0, 1e-3, -4.0, 5.0, 100.0
 pub const Y: [i64; 5] = [3, -1, 3, 7, -1];
 /// Their labels, if they are texts.
 pub const WORDS: [&str; 5] = ["cat", "a dog", "cat", "été", "a dog"];
-
-/// An npy file, as NumPy writes it.
-pub fn npy(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
-    let order = if fortran { "True" } else { "False" };
-    let mut header = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}");
-    header += &" ".repeat(63 - (10 + header.len()) % 64);
-    header.push('\n');
-    let mut file = b"\x93NUMPY\x01\x00".to_vec();
-    file.extend((header.len() as u16).to_le_bytes());
-    file.extend(header.as_bytes());
-    file.extend(data);
-    file
-}
 
 pub fn floats(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|v| v.to_le_bytes()).collect()

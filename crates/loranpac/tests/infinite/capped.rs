@@ -59,7 +59,7 @@ fn a_capped_model_goes_on() {
     assert_eq!(hard.spectrum().unwrap().unwrap().len(), hard.len());
     let line = hard.summary().verdict().unwrap().line;
     assert!(
-        line.contains("samples reduced to their projections by the memory cap") && !line.contains("directions"),
+        line.contains("samples reduced to projections by the memory cap") && !line.contains("directions"),
         "{line}"
     );
     let foreign: Vec<f32> = test.0.iter().map(|v| -v).collect();
