@@ -155,7 +155,7 @@ mod tests {
         }
         let looks: HashSet<_> = METHODS.iter().map(|(_, _, dash, marker)| (dash, marker)).collect();
         assert_eq!(looks.len(), METHODS.len(), "two methods look the same in black and white");
-        let first: HashSet<usize> = ["loranpac-soft", "loranpac", "ranpac", "slda", "simplecil", "min-norm"]
+        let first: HashSet<Colour> = ["loranpac-soft", "loranpac", "ranpac", "slda", "simplecil", "min-norm"]
             .map(|name| Style::of(name).colour)
             .into();
         assert_eq!(first.len(), 6, "methods that are often compared have different colours");
