@@ -83,7 +83,7 @@ SEQUENCES = [
     ),
     (
         "5: a merged model is built in its place",
-        [("loranpac-store/src/folder.rs", "let Some(folder) = hidden(place, \"partial\") else {", "let Some(folder) = hidden(place, \"partial\").map(|_| place.to_owned()) else {")],
+        [("loranpac-store/src/folder.rs", "let folder = hidden(place, \"partial\").ok_or_else(", "let folder = hidden(place, \"partial\").map(|_| place.to_owned()).ok_or_else(")],
     ),
     (
         "a killed rollback leaves a version beyond those to keep",

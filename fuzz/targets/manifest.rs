@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use loranpac_store::Manifest;
 use sha2::{Digest, Sha256};
 
-// The first line has the right digest: what is behind it is what is tried.
+// The first line has a correct digest, which lets fuzzing reach the code behind it.
 fuzz_target!(|data: &[u8]| {
     let digest: String = Sha256::digest(data).iter().map(|byte| format!("{byte:02x}")).collect();
     let bytes = [format!("loranpac-model 2 {digest}\n").as_bytes(), data].concat();

@@ -37,7 +37,7 @@ class ContinualClassifier(Editing, Prediction, Facts):
     schedule : {"late", "paper"}
         Cut when the classifier is formed, or after every task as in the paper's Algorithm 4.
     max_rank : int
-        Maximum number of directions.
+        Number of directions to which the basis is cut. Between cuts it has up to ``max_rank + max(max_rank // 4, 384)``.
     gamma : float, optional
         Inverse width of the kernel behind Fourier features.
     random_state : int
@@ -131,7 +131,7 @@ class ContinualClassifier(Editing, Prediction, Facts):
             classes = _union([y])
             learner = self._new_learner(X.shape[1])
             try:
-                learner.learn(X, *_coded(y, classes), progress(self.verbose, self._method(), len(X)))
+                learner.learn(X, _coded(y, classes), progress(self.verbose, self._method(), len(X)))
             except KeyboardInterrupt:
                 raise KeyboardInterrupt("fit was interrupted; the model is as it was before") from None
         self._learner, self.classes_ = learner, classes
@@ -163,11 +163,11 @@ class ContinualClassifier(Editing, Prediction, Facts):
             everything = _union(new) if first else self._with(*new)
             learner = self._new_learner(X.shape[1]) if first else self._learner
             report = progress(self.verbose, self._method(), len(X))
-            codes, names = _coded(y, everything)
-            if not first and learner.knows(X, codes, names):
+            coded = _coded(y, everything)
+            if not first and learner.knows(X, coded):
                 warnings.warn("these samples have been learned before; they count twice now", stacklevel=2)
             try:
-                learner.learn(X, codes, names, report)
+                learner.learn(X, coded, report)
             except BaseException:
                 # The first part of the task may have been learned.
                 learned = set(learner.labels())
@@ -218,10 +218,7 @@ class ContinualClassifier(Editing, Prediction, Facts):
         probabilities : bool
             Add an output with probabilities (after :meth:`calibrate`).
         """
-        self._check_fitted()
-        if not os.fspath(path).endswith(".onnx"):
-            raise ValueError(f"path: a name that ends with .onnx is expected, not {os.fspath(path)!r}")
-        self._learner.export(path, half, probabilities)
+        self._export(path, ".onnx", half, probabilities)
 
     def to_safetensors(self, path: Path, *, half: bool = False) -> None:
         """Write the classifier as a small file for ``loranpac predict``.
@@ -233,7 +230,10 @@ class ContinualClassifier(Editing, Prediction, Facts):
         half : bool
             Weights in half precision: half the size.
         """
+        self._export(path, ".safetensors", half, False)
+
+    def _export(self, path: Path, suffix: str, half: bool, probabilities: bool) -> None:
         self._check_fitted()
-        if not os.fspath(path).endswith(".safetensors"):
-            raise ValueError(f"path: a name that ends with .safetensors is expected, not {os.fspath(path)!r}")
-        self._learner.export(path, half, False)
+        if not os.fspath(path).endswith(suffix):
+            raise ValueError(f"path: a name that ends with {suffix} is expected, not {os.fspath(path)!r}")
+        self._learner.export(path, half, probabilities)

@@ -42,7 +42,7 @@ class Editing(LearnerBase):
         self._check_fitted()
         X, y = self._samples_with_labels(X, y, reset=False)
         before = self._learner.labels()
-        unchecked = self._learner.unlearn(X, *_coded(y, self._with(y)), again)
+        unchecked = self._learner.unlearn(X, _coded(y, self._with(y)), again)
         self._drop_classes(before)
         _warn_edited(unchecked, _AGAIN)
         return self
@@ -52,15 +52,12 @@ class Editing(LearnerBase):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples that were learned.
-        y_old : array-like of shape (n_samples,)
-            The labels under which they were learned.
+        X, y_old : array-like of shape (n_samples, n_features), array-like of shape (n_samples,)
+            Samples that were learned, and the labels under which they were learned.
         y_new : label, or array-like of shape (n_samples,)
             Their new label, or one for each of them; any of them may be new.
         again : bool
-            Apply the change even if the same change was applied before, for samples that were learned several times. By default
-            the second call changes nothing and warns.
+            As in :meth:`unlearn`.
 
         Notes
         -----
@@ -82,8 +79,7 @@ class Editing(LearnerBase):
         check_consistent_length(X, y_new)
         classes, before = self._with(y_new), set(self._learner.labels())
         names = self._with(y_old, y_new)
-        codes_old, plain = _coded(y_old, names)
-        unchecked = self._learner.relabel(X, codes_old, _coded(y_new, names)[0], plain, again)
+        unchecked = self._learner.relabel(X, _coded(y_old, names), _coded(y_new, names), again)
         if unchecked is not None:
             known, declared = set(self._learner.labels()), {_plain(label) for label in self.classes_} - before
             self.classes_ = classes[[_plain(label) in known | declared for label in classes]]

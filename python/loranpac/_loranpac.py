@@ -36,8 +36,8 @@ class LoRanPACClassifier(ContinualClassifier):
     schedule : {"late", "paper"}
         Hard: cut when the classifier is formed, or after every task as in the paper's Algorithm 4.
     max_rank : int
-        Maximum number of directions: memory is at most E times this. At infinite width, the maximum number of samples, and up
-        to a quarter (or 384) more between cuts.
+        Number of directions (at infinite width, of samples) to which the basis is cut. Between cuts it has up to
+        ``max_rank + max(max_rank // 4, 384)``, each of 4 E bytes.
     lift : str
         Feature map.
     gamma : float, optional

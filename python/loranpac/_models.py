@@ -89,6 +89,9 @@ def history(path: Path) -> list[dict[str, Any]]:
     >>> _ = model.partial_fit([[1, 1]], ["cow"]).save(path)
     >>> [entry["classes"] for entry in loranpac.history(path)]
     [['cat', 'dog', 'cow'], ['cat', 'dog']]
+    >>> _ = loranpac.rollback(path)
+    >>> loranpac.LoRanPACClassifier.load(path).classes_.tolist()
+    ['cat', 'dog']
     """
     return json.loads(_engine.history(path))
 
@@ -111,14 +114,7 @@ def rollback(path: Path, version: int | None = None) -> int:
 
     Examples
     --------
-    >>> import os, tempfile
-    >>> import loranpac
-    >>> path = os.path.join(tempfile.mkdtemp(), "animals.lrp")
-    >>> model = loranpac.LoRanPACClassifier(width=100).fit([[0, 1], [1, 0]], ["cat", "dog"]).save(path)
-    >>> _ = model.partial_fit([[1, 1]], ["cow"]).save(path)
-    >>> _ = loranpac.rollback(path)
-    >>> loranpac.LoRanPACClassifier.load(path).classes_.tolist()
-    ['cat', 'dog']
+    :func:`history` has one.
     """
     if version is not None:
         version = _count("version", version)

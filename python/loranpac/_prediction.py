@@ -45,7 +45,7 @@ class Prediction(LearnerBase):
         """Fit the temperature of probabilities to samples that were not learned."""
         self._check_fitted()
         X, y = self._samples_with_labels(X, y, reset=False)
-        self.temperature_ = self._learner.calibrate(X, *_coded(y, self._with(y)))
+        self.temperature_ = self._learner.calibrate(X, _coded(y, self._with(y)))
         return self
 
     def novelty(self, X: ArrayLike) -> NDArray[np.float64]:

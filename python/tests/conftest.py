@@ -44,3 +44,11 @@ class Blobs:
 @pytest.fixture
 def blobs():
     return Blobs()
+
+
+@pytest.fixture
+def model(blobs):
+    """A model of width 400 that has learned the classes 2 and 4."""
+    from loranpac import LoRanPACClassifier  # imports SciPy
+
+    return LoRanPACClassifier(width=400).partial_fit(*blobs(np.repeat([4, 2], 15)))

@@ -9,15 +9,13 @@ from sklearn.exceptions import NotFittedError
 
 from loranpac import LoRanPACClassifier, make
 
+from common import largest
+
 INF = float("inf")
 WIDTH = 401
 ALREADY = "already applied; nothing has changed"
 
 both_widths = pytest.mark.parametrize("width", [WIDTH, INF])
-
-
-def largest(values):
-    return np.abs(values).max()
 
 
 def assert_alike(one, other, x):

@@ -11,6 +11,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from loranpac import LoRanPACClassifier, bench, make
 
+from common import largest
+
 INF = float("inf")
 
 
@@ -19,10 +21,6 @@ def kernel(x, z):
     a, b = (np.linalg.norm(v.astype(np.float64), axis=1) for v in (x, z))
     angle = np.arccos(np.clip(x.astype(np.float64) @ z.T.astype(np.float64) / np.outer(a, b), -1, 1))
     return np.outer(a, b) * (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / (2 * np.pi)
-
-
-def largest(values):
-    return np.abs(values).max()
 
 
 def test_it_is_kernel_ridge_regression(blobs):

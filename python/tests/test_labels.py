@@ -48,7 +48,7 @@ def test_a_model_with_both_kinds_keeps_them_apart(blobs, tmp_path):
     options = {"method": "loranpac-soft", "dim": 12, "lift": "relu-random", "width": WIDTH, "seed": 0, "gamma": 1.0}
     options |= {"truncation": None, "schedule": "late", "max_rank": 100, "settings": [], "keep": 1, "encoder": None}
     learner = _engine.Learner(options, 0)
-    learner.learn(x, y, [7, "7"])
+    learner.learn(x, (y, [7, "7"]))
     learner.save(tmp_path / "m.lrp", False)
     model = LoRanPACClassifier.load(tmp_path / "m.lrp")
     assert list(model.classes_) == [7, "7"]

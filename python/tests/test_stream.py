@@ -5,16 +5,9 @@ import pytest
 
 from loranpac import LoRanPACClassifier, make
 
+from common import largest
+
 WIDTH = 400
-
-
-def largest(values):
-    return np.abs(values).max()
-
-
-@pytest.fixture
-def model(blobs):
-    return LoRanPACClassifier(width=WIDTH).partial_fit(*blobs(np.repeat([4, 2], 15)))
 
 
 def test_new_classes_at_any_call(blobs, model):

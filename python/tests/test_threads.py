@@ -11,16 +11,9 @@ import pytest
 
 from loranpac import LoRanPACClassifier, make
 
+from common import largest
+
 WIDTH = 400
-
-
-def largest(values):
-    return np.abs(values).max()
-
-
-@pytest.fixture
-def model(blobs):
-    return LoRanPACClassifier(width=WIDTH).partial_fit(*blobs(np.repeat([4, 2], 15)))
 
 
 def test_other_threads_go_on_while_the_engine_works(blobs):
@@ -67,7 +60,7 @@ def test_answers_during_a_task_are_those_of_the_state_before_it(blobs, model):
     before, names, during = model.decision_function(test), list(range(8)), []
     learner = model._learner
     # The call between chunks stands for a prediction of another thread.
-    learner.learn(x, y.astype(np.int64), names, lambda *_: during.append(model.decision_function(test)))
+    learner.learn(x, (y.astype(np.int64), names), lambda *_: during.append(model.decision_function(test)))
     assert len(during) > 2 and all(np.array_equal(answer, before) for answer in during)
     assert not np.array_equal(model.decision_function(test), before)
 

@@ -7,20 +7,12 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The engine refused.
-    #[error(transparent)]
-    Engine(#[from] loranpac::Error),
     /// A file was refused.
     #[error(transparent)]
     Data(#[from] loranpac_data::Error),
     /// A file cannot be opened or read.
-    #[error("cannot read {path}: {source}", path = path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Read(#[from] loranpac_data::ReadError),
     /// An invalid recipe, or an invalid configuration of another program.
     #[error("{name}: {message}")]
     Recipe {
@@ -46,4 +38,7 @@ pub enum Error {
     /// An experiment that cannot be run on this data.
     #[error("{0}")]
     Experiment(String),
+    /// The engine refused.
+    #[error(transparent)]
+    Engine(#[from] loranpac::Error),
 }

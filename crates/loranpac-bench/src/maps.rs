@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use loranpac::internals::count;
 use loranpac::lift::{self, LiftSpec};
 use loranpac::{FeatureSpace, Width};
 use loranpac_data::formats;
@@ -69,8 +70,8 @@ impl Maps {
         let (Some(given), true) = (&self.given, spec.computed_width() != 0) else { return Ok(()) };
         let (rows, columns) = (given.rows, given.dim);
         if given.lift == spec.lift && columns != dim {
-            let path = given.path.display();
-            return Err(Error::Experiment(format!("{path} is {rows} x {columns}, but the data has {dim} features")));
+            let (path, dim) = (given.path.display(), count(dim, "feature"));
+            return Err(Error::Experiment(format!("{path} is {rows} x {columns}, but the data has {dim}")));
         }
         spec.width = Width::Finite(lift::find(&given.lift)?.projection.width(columns, rows));
         Ok(())

@@ -12,13 +12,13 @@ pub enum Metric {
     // One number for a run.
     Final,
     Total,
-    Samples,
     Average,
     Forgetting,
     Minutes,
     Seconds,
     Memory,
     // One number after every task.
+    #[serde(alias = "samples")]
     Accuracy,
     TrainLoss,
     TrainMse,
@@ -80,7 +80,6 @@ impl Metric {
         match self {
             Metric::Final => "final accuracy, %",
             Metric::Total => "total accuracy, %",
-            Metric::Samples => "final accuracy over all samples, %",
             Metric::Average => "average incremental accuracy, %",
             Metric::Forgetting => "forgetting, points",
             Metric::Minutes => "minutes",
@@ -109,14 +108,11 @@ impl Metric {
     /// What it is, in a sentence, where its label does not say enough.
     pub fn meaning(self) -> Option<&'static str> {
         Some(match self {
-            Metric::Accuracy => {
-                "Share of the test samples of all classes seen so far that are classified correctly, after each task."
-            }
+            Metric::Accuracy => "Share of the test samples of all classes seen so far that are classified correctly.",
             Metric::Final => "Mean over the tasks of the accuracy on each task's test samples, after the last task.",
             Metric::Total => {
                 "Mean over all entries of the accuracy matrix: every task, after itself and after every later task."
             }
-            Metric::Samples => "Share of all test samples that are classified correctly, after the last task.",
             Metric::Average => "Mean over the tasks of the accuracy on all classes seen by then.",
             Metric::Forgetting => {
                 "Mean drop from each task's best accuracy to its last, in points. It grows with the number of classes even if \
@@ -137,7 +133,6 @@ impl Metric {
         match self {
             Metric::Final => run.final_accuracy,
             Metric::Total => run.total_accuracy,
-            Metric::Samples => run.final_accuracy_samples,
             Metric::Average => run.average_incremental_accuracy,
             Metric::Forgetting => run.forgetting,
             Metric::Minutes => Some(seconds() / 60.0),

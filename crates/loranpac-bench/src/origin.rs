@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use loranpac::internals::count;
 use loranpac::memory::human_bytes;
 use loranpac_data::text::{escape, escape_markdown};
 
@@ -48,8 +49,7 @@ fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let memory = field("/proc/meminfo", "MemTotal:").and_then(|text| text.split(' ').next()?.parse::<usize>().ok());
     let memory = memory.map_or(String::new(), |kilobytes| format!(", {} of memory", human_bytes(kilobytes << 10)));
-    let plural = if cores == 1 { "" } else { "s" };
-    format!("{name}, {cores} core{plural}{memory}, {}", std::env::consts::OS)
+    format!("{name}, {}{memory}, {}", count(cores, "core"), std::env::consts::OS)
 }
 
 /// Seconds since 1970 as a date and a time, UTC.

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use loranpac_data::ReadError;
 use serde_json::Value;
 
 use crate::choices::Choices;
@@ -39,7 +40,7 @@ fn translate<'a>(names: &'a [(&str, &str)], theirs: &'a str) -> &'a str {
 
 /// Reads a configuration: the recipe, and the keys without a counterpart.
 pub fn open(path: &Path) -> Result<(Recipe, Vec<String>), Error> {
-    let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    let text = std::fs::read_to_string(path).map_err(|source| ReadError::new(path, source))?;
     let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     parse(&name, &text)
 }
@@ -142,8 +143,8 @@ pub fn parse(name: &str, text: &str) -> Result<(Recipe, Vec<String>), Error> {
         on: Default::default(),
         runs: vec![choices],
         tables: vec![
-            table("Final accuracy over tasks, %", Metric::Final),
-            table("Final accuracy over all samples, as PILOT logs it, %", Metric::Samples),
+            table("Accuracy, as PILOT logs it, %", Metric::Accuracy),
+            table("Final accuracy, %", Metric::Final),
             table("Average incremental accuracy, %", Metric::Average),
         ],
         figures: Vec::new(),

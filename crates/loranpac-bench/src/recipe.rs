@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use loranpac::Width;
+use loranpac::internals::count;
+use loranpac_data::ReadError;
 use serde::Deserialize;
 
 use crate::choices::Choices;
@@ -80,7 +82,7 @@ impl Scale {
             words.push("the first of the recipe's seeds only".to_owned());
         }
         if let Some(by) = self.divide_inc {
-            words.push(format!("increments above {by} classes are divided by {by}"));
+            words.push(format!("increments above {} are divided by {by}", count(by, "class")));
         }
         if let Some(most) = self.max_width {
             words.push(format!("widths above {most} were made {most}"));
@@ -141,7 +143,7 @@ impl Recipe {
 
     /// Reads a recipe from a file.
     pub fn open(path: &Path) -> Result<Recipe, Error> {
-        let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        let text = std::fs::read_to_string(path).map_err(|source| ReadError::new(path, source))?;
         let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
         Recipe::parse(&name, &text)
     }

@@ -61,11 +61,11 @@ impl MethodSummary<'_> {
     }
 }
 
-/// The methods with their runs, best final accuracy first.
+/// The methods with their runs, best accuracy first.
 pub fn by_method(runs: &[Run]) -> Vec<MethodSummary<'_>> {
     let of = |name| runs.iter().filter(|run| run.method == name).collect();
     let mut all: Vec<_> = methods(runs).into_iter().map(|name| MethodSummary { name, runs: of(name) }).collect();
-    let accuracy = |summary: &MethodSummary<'_>| mean(&summary.column(|run| run.final_accuracy)).unwrap_or(0.0);
+    let accuracy = |summary: &MethodSummary<'_>| mean(&summary.column(|run| run.final_accuracy_samples)).unwrap_or(0.0);
     all.sort_by(|a, b| accuracy(b).total_cmp(&accuracy(a)));
     all
 }
@@ -77,7 +77,7 @@ pub fn markdown(runs: &[Run]) -> String {
         all.iter().map(|m| m.runs.first().map_or(String::new(), |run| width_of(&run.config.spec))).collect();
     // One width for all of them stands in the title.
     let differ = widths.iter().any(|width| *width != widths[0]);
-    let mut heads = vec!["method", "runs", "final %", "total %", "all samples %", "forgetting", "learn s", "weights s"];
+    let mut heads = vec!["method", "runs", "accuracy %", "final %", "total %", "forgetting", "learn s", "weights s"];
     heads.extend(["eval s", "model", "kind"]);
     if differ {
         heads.insert(1, "width E");
@@ -87,9 +87,9 @@ pub fn markdown(runs: &[Run]) -> String {
         let mut cells = vec![
             method.name.to_owned(),
             method.runs.len().to_string(),
+            mean_and_spread(&method.column(|run| run.final_accuracy_samples), 2),
             mean_and_spread(&method.column(|run| run.final_accuracy), 2),
             mean_and_spread(&method.column(|run| run.total_accuracy), 2),
-            mean_and_spread(&method.column(|run| run.final_accuracy_samples), 2),
             mean_and_spread(&method.column(|run| run.forgetting), 2),
             mean_and_spread(&method.total(|task| Some(task.learn_seconds)), 1),
             mean_and_spread(&method.total(|task| task.weights_seconds), 1),
@@ -110,9 +110,9 @@ pub fn markdown(runs: &[Run]) -> String {
 /// What the columns of accuracies mean, one line each.
 pub fn meanings() -> Vec<String> {
     [
+        ("accuracy", Metric::Accuracy),
         ("final", Metric::Final),
         ("total", Metric::Total),
-        ("all samples", Metric::Samples),
         ("forgetting", Metric::Forgetting),
     ]
     .into_iter()

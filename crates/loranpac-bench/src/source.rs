@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use loranpac_data::{Dataset, embedded, formats};
+use loranpac_data::{Dataset, ReadError, embedded, formats};
 
 use crate::error::Error;
 use crate::paper;
@@ -78,7 +78,7 @@ impl Source {
 
 /// The feature files in a folder, in the order of their names.
 pub fn feature_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    let unreadable = |source| Error::Read { path: folder.to_owned(), source };
+    let unreadable = |source| ReadError::new(folder, source);
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();

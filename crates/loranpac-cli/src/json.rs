@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use anyhow::{Result, bail};
 use clap::{Arg, ArgMatches, Command, FromArgMatches, value_parser};
+use loranpac_store::output;
 
 use crate::file;
 use crate::say::{self, Unwritten};
@@ -54,7 +56,13 @@ fn io_error(error: anyhow::Error) -> io::Error {
 
 impl<const EQUALS: bool> clap::Args for Json<EQUALS> {
     fn augment_args(command: Command) -> Command {
-        let help = "Write the results as JSON to FILE; without FILE, or with -, to standard output instead of text";
+        let how = match EQUALS {
+            true => "FILE follows an equals sign here, and may follow a space in run and bench",
+            false => "commands on models take --json=FILE only",
+        };
+        let help = format!(
+            "Write the results as JSON to FILE; without FILE, or with -, to standard output instead of text ({how})"
+        );
         command.arg(
             Arg::new("json")
                 .long("json")
@@ -84,8 +92,9 @@ impl<const EQUALS: bool> FromArgMatches for Json<EQUALS> {
     }
 }
 
-/// Returns the file of `--json` if another argument names the same existing file, which would be overwritten.
-pub fn also_given(arguments: &[OsString]) -> Option<PathBuf> {
+/// Refuses a file of `--json` that is another argument of the command, or inside a model, before anything is done.
+/// `spaced` is whether the command takes `--json FILE` as well as `--json=FILE`.
+pub fn check(arguments: &[OsString], spaced: bool) -> Result<()> {
     let place = |argument: &OsString| std::fs::canonicalize(argument).ok();
     let (mut files, mut others, mut is_value) = (Vec::new(), Vec::new(), false);
     for argument in arguments.iter().skip(1) {
@@ -95,9 +104,16 @@ pub fn also_given(arguments: &[OsString]) -> Option<PathBuf> {
             None if is_value => files.push(argument.clone()),
             None => others.push(argument.clone()),
         }
-        is_value = text == "--json";
+        is_value = spaced && text == "--json";
     }
     let others: Vec<PathBuf> = others.iter().filter_map(place).collect();
-    let is_other = |file: &OsString| place(file).is_some_and(|path| others.contains(&path));
-    files.into_iter().find(is_other).map(PathBuf::from)
+    for file in files {
+        let path = Path::new(&file);
+        if place(&file).is_some_and(|path| others.contains(&path)) {
+            let path = path.display();
+            bail!("--json {path}: the file is another argument of the command, and would be overwritten");
+        }
+        output::refuse_inside_model(path)?;
+    }
+    Ok(())
 }

@@ -95,14 +95,10 @@ enum Command {
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     command::record(&arguments);
-    if let Some(path) = json::also_given(&arguments) {
-        note!(
-            "error: --json {}: the file is another argument of the command, and would be overwritten",
-            path.display()
-        );
-        return 2;
-    }
     let name = arguments.get(1).map(|name| name.to_string_lossy().into_owned());
+    if let Err(error) = json::check(&arguments, name.as_deref().is_some_and(takes_spaced_json)) {
+        return report(Err(error), None);
+    }
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(usage) => return explain(&usage),
@@ -133,6 +129,13 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Man { folder } => man(folder),
     };
     report(result, name.as_deref())
+}
+
+/// Returns whether a sub-command takes `--json FILE` as well as `--json=FILE`.
+fn takes_spaced_json(name: &str) -> bool {
+    let cli = Cli::command();
+    let mut arguments = cli.find_subcommand(name).into_iter().flat_map(clap::Command::get_arguments);
+    arguments.any(|argument| argument.get_long() == Some("json") && !argument.is_require_equals_set())
 }
 
 /// Prints help or a usage error; returns the exit code.

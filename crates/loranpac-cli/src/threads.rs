@@ -2,6 +2,8 @@
 
 use anyhow::{Result, bail};
 
+use crate::words::count;
+
 /// The maximum number of threads: more do not make anything faster, and each takes memory.
 const MOST_THREADS: usize = 64;
 
@@ -12,7 +14,7 @@ pub fn threads(chosen: Option<usize>) -> Result<usize> {
     match chosen {
         Some(0) => bail!("--threads 0 is not possible: at least one thread is needed"),
         Some(threads) if threads > most => {
-            bail!("--threads {threads} is too many for the {cores} cores of this machine: at most {most}")
+            bail!("--threads {threads} is too many for the {} of this machine: at most {most}", count(cores, "core"))
         }
         Some(threads) => Ok(threads),
         None => Ok(cores),

@@ -1,15 +1,7 @@
 //! Values as text.
 
+pub use loranpac::internals::count;
 use loranpac::{Schedule, Truncation};
-
-/// Formats a number with its noun: `1 task`, `2 tasks`, `3 classes`.
-pub fn count(number: usize, noun: &str) -> String {
-    match number {
-        1 => format!("1 {noun}"),
-        _ if noun.ends_with('s') => format!("{number} {noun}es"),
-        _ => format!("{number} {noun}s"),
-    }
-}
 
 /// Describes what a rule cuts.
 pub fn truncation(rule: Truncation) -> String {

@@ -160,7 +160,7 @@ fn json_goes_to_a_file_and_reports_to_a_folder() {
         "--report",
         out.to_str().unwrap(),
     ]));
-    assert!(text.contains("all so far %") && text.contains("loranpac"), "{text}");
+    assert!(text.contains("new task %  accuracy %") && text.contains("loranpac"), "{text}");
     let value: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
     assert_eq!(value["runs"].as_array().unwrap().len(), 1);
     let markdown = std::fs::read_to_string(out.join("report.md")).unwrap();
@@ -352,8 +352,12 @@ fn stability_varies_one_setting_at_a_time_and_resumes() {
 }
 
 #[test]
-fn every_setting_of_the_list_is_a_flag() {
+fn every_method_has_a_line_of_help_and_every_setting_a_flag() {
     let help = stdout(&loranpac(&["run", "--help"]));
+    for method in loranpac::registry::METHODS {
+        let line = format!("  {} ", method.name);
+        assert!(help.lines().any(|other| other.starts_with(&line)), "{} has no line in {help}", method.name);
+    }
     for setting in loranpac_bench::settings::SETTINGS {
         let line = help.lines().find(|line| line.trim_start().starts_with(&format!("--{} ", setting.name)));
         assert!(line.is_some_and(|line| line.contains(&format!("<{}>", setting.placeholder))), "{}", setting.name);

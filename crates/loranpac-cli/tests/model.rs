@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{data, json, loranpac, refused, stdout};
+use common::{data, json, loranpac, refused, scores, stdout};
 use tempfile::TempDir;
 
 struct Place(TempDir);
@@ -47,13 +47,6 @@ impl Place {
 fn labels(model: &str, file: &str) -> Vec<String> {
     let text = stdout(&loranpac(&["predict", model, file]));
     text.lines().skip(1).map(|line| line.split(',').nth(1).unwrap().to_owned()).collect()
-}
-
-fn scores(model: &str, file: &str) -> Vec<f64> {
-    let text = stdout(&loranpac(&["predict", model, file, "--scores", "--to", "jsonl"]));
-    let rows = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-    rows.flat_map(|row| row["scores"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect::<Vec<_>>())
-        .collect()
 }
 
 #[track_caller]
@@ -423,4 +416,18 @@ fn a_model_of_infinite_width_lives_like_any_other() {
     let small = init("half.lrp", &["--ridge", "loo", "--half", "--max-rank", "20"]);
     loranpac(&["learn", &small, &a, &b]);
     assert_eq!(labels(&small, &new)[..4], ["class 0", "class 1", "class 2", "class 3"]);
+}
+
+#[test]
+fn nothing_is_learned_if_a_later_file_cannot_be_opened() {
+    let place = Place::new();
+    let (model, day) = (place.model("m.lrp"), place.csv("day.csv", &[0, 1], 1));
+    let narrow = place.path("narrow.csv");
+    fs::write(&narrow, "x0,x1,label\n1,2,a\n").unwrap();
+    let plain = place.path("plain.csv");
+    fs::write(&plain, "x0,x1,x2,x3\n1,2,3,4\n").unwrap();
+    for (file, reason) in [(place.path("missing.csv"), "cannot read"), (narrow, "2 features"), (plain, "no labels")] {
+        refused(&["learn", &model, &day, &file], &[&file, reason]);
+        assert_eq!(json(&["inspect", &model, "--json"])["version"], 0);
+    }
 }

@@ -321,6 +321,15 @@ fn json_does_not_overwrite_an_argument_of_the_command() {
         refused(&[command, &[&model, &file, &target]].concat(), &["--json", "another argument"]);
     }
     assert_eq!(fs::read(&file).unwrap(), before);
+    // A file inside the model is refused as every other output is, before anything is learned.
+    let inside = format!("{model}/MANIFEST");
+    let manifest = fs::read(&inside).unwrap();
+    let target = format!("--json={inside}");
+    for command in [["learn", &model, &file, "--again", &target], ["predict", &model, &file, "-o", &inside]] {
+        refused(&command, &[&inside, "inside a model"]);
+        assert_eq!(loranpac(&command).status.code(), Some(1), "{command:?}");
+    }
+    assert_eq!(fs::read(&inside).unwrap(), manifest);
     let elsewhere = path(&folder, "eval.json");
     stdout(&loranpac(&["eval", &model, &file, &format!("--json={elsewhere}")]));
     assert!(fs::read_to_string(elsewhere).unwrap().contains("accuracy"));

@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{json, loranpac, refused, stdout};
+use common::{json, loranpac, refused, scores, stdout};
 use tempfile::TempDir;
 
 /// A folder with samples: `first.csv` (5 classes) and `second.csv` of the fixtures of version 0.1.0.
@@ -58,13 +58,6 @@ fn learn(model: &str, file: &str) -> String {
 
 fn verify(model: &str) {
     assert!(stdout(&loranpac(&["verify", model])).contains("every byte"));
-}
-
-fn scores(model: &str, file: &str) -> Vec<f64> {
-    let text = stdout(&loranpac(&["predict", model, file, "--scores", "--to", "jsonl"]));
-    let rows = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-    rows.flat_map(|row| row["scores"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect::<Vec<_>>())
-        .collect()
 }
 
 #[track_caller]
@@ -337,7 +330,21 @@ fn going_back_goes_further_back_each_time() {
         learn(&model, &place.file("x.csv", &format!("a,b,c,d,label\n{i},1,2,3,c{i}\n1,{i},0,2,d\n")));
     }
     let samples = || inspect(&model)["samples"].as_u64().unwrap();
-    for expected in [4, 2] {
+    // Three versions are kept, so three steps are possible.
+    for expected in [4, 2, 0] {
+        stdout(&loranpac(&["rollback", &model]));
+        assert_eq!(samples(), expected);
+        verify(&model);
+    }
+    refused(&["rollback", &model], &["no version to go back to"]);
+    // What was rolled back can be restored, until something is learned.
+    stdout(&loranpac(&["rollback", &model, "--to", "3"]));
+    assert_eq!(samples(), 6);
+    stdout(&loranpac(&["rollback", &model]));
+    assert_eq!(samples(), 4);
+    learn(&model, &place.file("x.csv", "a,b,c,d,label\n9,1,2,3,c9\n"));
+    assert_eq!(samples(), 5);
+    for expected in [4, 2, 0] {
         stdout(&loranpac(&["rollback", &model]));
         assert_eq!(samples(), expected);
     }

@@ -1,7 +1,31 @@
 //! Errors of files.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use loranpac::internals::count;
+
+/// A file cannot be opened or read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {path}: {source}", path = path.display())]
+pub struct ReadError {
+    /// The file.
+    pub path: PathBuf,
+    /// The error of the system.
+    pub source: io::Error,
+}
+
+impl ReadError {
+    /// Creates the error of a path.
+    pub fn new(path: &Path, source: io::Error) -> ReadError {
+        ReadError { path: path.to_owned(), source }
+    }
+
+    /// Returns whether the file does not exist.
+    pub fn is_missing(&self) -> bool {
+        self.source.kind() == io::ErrorKind::NotFound
+    }
+}
 
 /// Why a file was refused.
 #[derive(Debug, thiserror::Error)]
@@ -11,13 +35,8 @@ pub enum Error {
     #[error(transparent)]
     Engine(#[from] loranpac::Error),
     /// The file cannot be opened or read.
-    #[error("cannot read {path}: {source}", path = path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Read(#[from] ReadError),
     /// The container (zip, safetensors header) is damaged.
     #[error("{path}: damaged, or not of the format that its name suggests: {reason}", path = path.display())]
     Container {
@@ -111,7 +130,7 @@ pub enum Error {
         format: &'static str,
     },
     /// Several columns or arrays have a usual name.
-    #[error("{path}: {found} could each be the {what}; keep one, or choose it with --features or --label", path = path.display())]
+    #[error("{path}: {found} could each be the {what}; keep one, or choose it with `features` or `label`", path = path.display())]
     Ambiguous {
         /// The file.
         path: PathBuf,
@@ -223,7 +242,7 @@ pub enum ArrayProblem {
 #[non_exhaustive]
 pub enum LineProblem {
     /// More or fewer cells than in the first line.
-    #[error("has {found} cells, but the first line has {expected}")]
+    #[error("has {}, but the first line has {expected}", count(*found, "cell"))]
     Cells {
         /// Cells of this line.
         found: usize,
@@ -231,7 +250,7 @@ pub enum LineProblem {
         expected: usize,
     },
     /// More or fewer features than in the first sample.
-    #[error("has {found} features, but the first sample has {expected}")]
+    #[error("has {}, but the first sample has {expected}", count(*found, "feature"))]
     Features {
         /// Features of this sample.
         found: usize,

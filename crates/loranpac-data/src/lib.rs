@@ -18,6 +18,7 @@ pub mod text;
 
 pub use atomic::AtomicFile;
 pub use dataset::Dataset;
-pub use error::Error;
+pub use error::{Error, ReadError};
+pub use formats::Format;
 pub use reader::Reader;
-pub use rows::{Batch, Format, Options, Split};
+pub use rows::{Batch, Options, Split};

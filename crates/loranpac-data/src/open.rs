@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use loranpac::internals::count;
 use loranpac::{Label, memory};
 
 use crate::dataset::{Dataset, Part};
@@ -25,8 +26,11 @@ impl Dataset {
     /// a column `split` (`train`, `val` and `valid` count as training; `test`) and optionally a column `domain`.
     pub fn open(path: &Path) -> Result<Dataset, Error> {
         let options = Options::default();
-        let format = if is_folder(path)? { None } else { Some(format_of(path, &options, "")?) };
-        let halves = match formats::open_container(path, format, open_shared)? {
+        let arrays = match is_folder(path)? {
+            true => Some(formats::open_folder_arrays(path)),
+            false => format_of(path, &options, "")?.open_arrays(path, open_shared)?,
+        };
+        let halves = match arrays {
             Some(mut container) => {
                 let names = container.names();
                 let mut half = |split| half(path, &mut *container, &names, split);
@@ -43,8 +47,9 @@ impl Dataset {
         let same = |(name, (dim, _)): (&String, &(usize, Vec<f32>))| test.layers.get(name).is_some_and(|t| t.0 == *dim);
         if train.layers.len() != test.layers.len() || !train.layers.iter().all(same) {
             let names = |part: &Part, split: Split| {
-                let name =
-                    |(layer, (dim, _)): (&String, &(usize, _))| format!("x{}_{layer} ({dim} features)", split.suffix());
+                let name = |(layer, (dim, _)): (&String, &(usize, _))| {
+                    format!("x{}_{layer} ({})", split.suffix(), count(*dim, "feature"))
+                };
                 part.layers.iter().map(name).collect::<Vec<_>>().join(", ")
             };
             let (train, test) = (names(&train, Split::Train), names(&test, Split::Test));

@@ -6,18 +6,23 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::error::Error;
-use crate::formats::{self, Shared, Source};
-use crate::rows::{Batch, Format, LABEL, Options, Piece, Rows, SPLIT, Split};
+use crate::error::{Error, ReadError};
+use crate::formats::{self, Format, Shared, Source};
+use crate::rows::{Batch, LABEL, Options, Piece, Rows, SPLIT, Split};
 
 /// What to do about a file without a known extension.
-const ADVICE: &str = "; --format names the format of standard input and of files with other names";
+const ADVICE: &str = "; `format` names the format of standard input and of files with other names";
+
+/// Rows that are read at a time in search of a split.
+const ROWS: usize = 256;
 
 /// Reads samples in batches.
 pub struct Reader {
     path: PathBuf,
     rows: Box<dyn Rows>,
     split: Split,
+    /// Whether the table has no row of the split in the options.
+    fell_back: bool,
     /// Rows of the file that were read.
     row: usize,
     /// Samples of the split that were returned.
@@ -32,7 +37,13 @@ impl Reader {
             let path = Path::new("standard input");
             return Reader::from_stream(path, std::io::stdin(), format_of(path, options, ADVICE)?, options);
         }
-        Ok(Reader::new(path, open_rows(path, options)?, options))
+        let rows = open_rows(path, options)?;
+        if options.fallback && rows.has(SPLIT) {
+            let split = if has_split(path, rows, options.split)? { options.split } else { options.split.other() };
+            let fell_back = split != options.split;
+            return Ok(Reader { split, fell_back, ..Reader::new(path, open_rows(path, options)?, options) });
+        }
+        Ok(Reader::new(path, rows, options))
     }
 
     /// Reads from a source that can seek, such as a `Cursor` over bytes. Errors refer to it as `path`.
@@ -42,8 +53,8 @@ impl Reader {
         format: Format,
         options: &Options,
     ) -> Result<Reader, Error> {
-        let shared = Shared::new(source).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-        Ok(Reader::new(path, formats::open_samples(path, shared, format, options)?, options))
+        let shared = Shared::new(source).map_err(|source| ReadError::new(path, source))?;
+        Ok(Reader::new(path, format.open_samples(path, shared, options)?, options))
     }
 
     /// Reads from a source that cannot seek, in a format that does not need to. Errors refer to it as `path`.
@@ -53,11 +64,19 @@ impl Reader {
         format: Format,
         options: &Options,
     ) -> Result<Reader, Error> {
-        Ok(Reader::new(path, formats::open_stream(path, Box::new(source), None, format, options)?, options))
+        Ok(Reader::new(path, format.open_stream(path, Box::new(source), options)?, options))
     }
 
     fn new(path: &Path, rows: Box<dyn Rows>, options: &Options) -> Reader {
-        Reader { path: path.to_owned(), rows, split: options.split, row: 0, returned: 0, ended: false }
+        Reader {
+            path: path.to_owned(),
+            rows,
+            split: options.split,
+            fell_back: false,
+            row: 0,
+            returned: 0,
+            ended: false,
+        }
     }
 
     /// Features per sample; at least one.
@@ -72,7 +91,7 @@ impl Reader {
 
     /// The split that is read, if the file has two.
     pub fn split(&self) -> Option<Split> {
-        if self.rows.has(SPLIT) { Some(self.split) } else { self.rows.split() }
+        if self.rows.has(SPLIT) { Some(self.split).filter(|_| !self.fell_back) } else { self.rows.split() }
     }
 
     /// Number of samples, if the file has it before its samples.
@@ -96,7 +115,7 @@ impl Reader {
             let piece = self.rows.read(most.max(1))?;
             if piece.x.is_empty() {
                 if self.row > 0 && self.returned == 0 {
-                    let (path, advice) = (self.path.clone(), "; read the other split with --split");
+                    let (path, advice) = (self.path.clone(), "; read the other split with `split`");
                     return Err(Error::EmptySplit { path, split: self.split.name(), advice });
                 }
                 return Ok(None);
@@ -128,27 +147,40 @@ pub(crate) fn open_rows(path: &Path, options: &Options) -> Result<Box<dyn Rows>,
         return formats::open_folder(path, options);
     }
     let format = format_of(path, options, ADVICE)?;
-    formats::open_samples(path, open_shared(path)?, format, options)
+    format.open_samples(path, open_shared(path)?, options)
+}
+
+/// Whether a table has a row of a split.
+fn has_split(path: &Path, mut rows: Box<dyn Rows>, split: Split) -> Result<bool, Error> {
+    let mut row = 0;
+    loop {
+        let piece = rows.read(ROWS)?;
+        let found = splits(path, &piece, row)?.unwrap_or_default();
+        if found.is_empty() || found.contains(&split) {
+            return Ok(!found.is_empty());
+        }
+        row += found.len();
+    }
 }
 
 /// Whether a path is a folder. It must exist.
 pub(crate) fn is_folder(path: &Path) -> Result<bool, Error> {
-    let found = std::fs::metadata(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    let found = std::fs::metadata(path).map_err(|source| ReadError::new(path, source))?;
     Ok(found.is_dir())
 }
 
 /// Opens a file for reading at several offsets.
 pub(crate) fn open_shared(path: &Path) -> Result<Shared, Error> {
-    let failed = |source| Error::Read { path: path.to_owned(), source };
-    Shared::new(File::open(path).map_err(failed)?).map_err(failed)
+    let failed = |source| ReadError::new(path, source);
+    Ok(Shared::new(File::open(path).map_err(failed)?).map_err(failed)?)
 }
 
 /// The format in `options`, else that of the file's extension.
 pub(crate) fn format_of(path: &Path, options: &Options, advice: &'static str) -> Result<Format, Error> {
     let extension = || path.extension().map(|e| e.to_string_lossy().into_owned()).unwrap_or_default();
     let format = options.format.clone().unwrap_or_else(extension);
-    Format::from_name(&format).ok_or_else(|| {
-        let supported = Format::ALL.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ");
+    formats::find(&format).ok_or_else(|| {
+        let supported = formats::FORMATS.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ");
         Error::Unsupported { path: path.to_owned(), format, supported, advice }
     })
 }

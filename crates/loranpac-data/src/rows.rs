@@ -1,4 +1,4 @@
-//! The vocabulary of the readers: options, formats, batches, and the trait that each format implements.
+//! The vocabulary of the readers: options, batches, and the trait that each format implements.
 
 use loranpac::Label;
 
@@ -9,7 +9,8 @@ use crate::error::Error;
 pub struct Options {
     /// The split to read, where a file has two: arrays `x_train` and `x_test`, or a column `split`.
     pub split: Split,
-    /// Whether to read the other split where a file with arrays lacks this one.
+    /// Whether to read the other split where a file lacks this one. Standard input does not fall back in a table: it
+    /// can be read only once.
     pub fallback: bool,
     /// Column, key or array with the labels. None: `y`, `labels`, `label`, `class` or `target`. In a CSV file it can
     /// also be `first`, `last`, or a number from 0.
@@ -18,7 +19,7 @@ pub struct Options {
     /// column for each feature instead.
     pub features: Option<String>,
     /// Format of standard input, or of a file with another extension: `csv`, `jsonl`, `npy` or another of
-    /// [`Format::ALL`].
+    /// [`crate::formats::FORMATS`].
     pub format: Option<String>,
 }
 
@@ -68,59 +69,6 @@ impl Split {
     }
 }
 
-/// A file format for samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// One NumPy array, without labels.
-    Npy,
-    /// Named NumPy arrays.
-    Npz,
-    /// Named tensors.
-    Safetensors,
-    /// One sample per line, cells separated by commas, semicolons or tabs.
-    Csv,
-    /// One sample per line, cells separated by tabs.
-    Tsv,
-    /// One JSON object per line.
-    Jsonl,
-    /// A table with a column of lists. Requires the crate feature `parquet`.
-    Parquet,
-}
-
-impl Format {
-    /// All formats that were compiled in.
-    pub const ALL: &[Format] = &[
-        Format::Npy,
-        Format::Npz,
-        Format::Safetensors,
-        Format::Csv,
-        Format::Tsv,
-        Format::Jsonl,
-        #[cfg(feature = "parquet")]
-        Format::Parquet,
-    ];
-
-    /// Its name, which is also the extension of its files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Format::Npy => "npy",
-            Format::Npz => "npz",
-            Format::Safetensors => "safetensors",
-            Format::Csv => "csv",
-            Format::Tsv => "tsv",
-            Format::Jsonl => "jsonl",
-            Format::Parquet => "parquet",
-        }
-    }
-
-    /// The format of this name, in any case; `ndjson` is another name for `jsonl`.
-    pub fn from_name(name: &str) -> Option<Format> {
-        let name = name.to_ascii_lowercase();
-        let name = if name == "ndjson" { "jsonl" } else { &name };
-        Format::ALL.iter().copied().find(|format| format.name() == name)
-    }
-}
-
 /// Samples that were read together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
@@ -146,7 +94,9 @@ pub(crate) trait Rows: Send {
     /// Whether samples have this tag.
     fn has(&self, tag: usize) -> bool;
     /// Number of samples, if known before they are read.
-    fn len(&self) -> Option<usize>;
+    fn len(&self) -> Option<usize> {
+        None
+    }
     /// The split that is read, of a file that keeps its splits apart.
     fn split(&self) -> Option<Split> {
         None

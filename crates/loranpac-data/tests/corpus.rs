@@ -7,7 +7,7 @@ mod promises;
 
 use std::path::{Path, PathBuf};
 
-use loranpac_data::Format;
+use loranpac_data::formats::FORMATS;
 
 /// Changed copies of each file.
 const CHANGES: usize = 2_000;
@@ -36,10 +36,10 @@ fn no_file_makes_a_reader_panic_or_take_too_much_memory() {
             }
         }));
     }
-    for &format in Format::ALL {
-        let folders = ["corpus", "regressions"].map(|folder| fuzz().join(folder).join(format.name()));
+    for format in FORMATS.iter().map(|format| format.name()) {
+        let folders = ["corpus", "regressions"].map(|folder| fuzz().join(folder).join(format));
         let paths: Vec<PathBuf> = folders.iter().flat_map(|folder| files_of(folder)).collect();
-        assert!(!paths.is_empty() || format == Format::Tsv, "{} has no corpus", format.name());
+        assert!(!paths.is_empty() || format == "tsv", "{format} has no corpus");
         for path in paths {
             let bytes = std::fs::read(&path).unwrap();
             let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ bytes.len() as u64);
@@ -68,7 +68,7 @@ impl Drop for Told<'_> {
 #[ignore = "writes files"]
 fn write_the_corpus() {
     for (format, name, bytes) in files::all() {
-        let folder = fuzz().join("corpus").join(format.name());
+        let folder = fuzz().join("corpus").join(format);
         std::fs::create_dir_all(&folder).unwrap();
         let write = |kind: &str, bytes: &[u8]| std::fs::write(folder.join(format!("{name}-{kind}")), bytes).unwrap();
         write("whole", &bytes);

@@ -268,7 +268,7 @@ fn files_that_are_not_feature_files_are_refused() {
     let sheet = write(&folder, "e.xlsx", b"PK");
     let message = Dataset::open(&sheet).unwrap_err().to_string();
     assert!(message.contains("unsupported feature file") && message.contains("parquet, ") | message.contains("csv, "));
-    assert!(matches!(Dataset::open(&folder.path().join("none.npz")), Err(Error::Read { .. })));
+    assert!(matches!(Dataset::open(&folder.path().join("none.npz")), Err(Error::Read(_))));
 }
 
 /// The data set of [`arrays`] as a table, in another order of rows; `val` counts as training.

@@ -11,14 +11,14 @@ use files::parquet::{Features, Labels, all, compressed, write};
 use files::{X, Y};
 use loranpac::Label;
 use loranpac_data::error::Error;
-use loranpac_data::{Batch, Dataset, Format, Options, Reader, Split};
+use loranpac_data::{Batch, Dataset, Options, Reader, Split, formats};
 use parquet::basic::{Compression, Encoding};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 
 fn read(bytes: &[u8], options: &Options) -> Result<Vec<Batch>, Error> {
     let source = Cursor::new(bytes.to_vec());
-    let mut reader = Reader::from_source(Path::new("the-file"), source, Format::Parquet, options)?;
+    let mut reader = Reader::from_source(Path::new("the-file"), source, formats::find("parquet").unwrap(), options)?;
     let mut batches = Vec::new();
     while let Some(batch) = reader.next(4)? {
         batches.push(batch);

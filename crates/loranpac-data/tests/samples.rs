@@ -8,11 +8,11 @@ use std::path::Path;
 use files::{WORDS, X, Y, all, csv, floats, npy, npz, tensors, x_npy, x_y_tensors, y_npy, y_texts};
 use loranpac::Label;
 use loranpac_data::error::Error;
-use loranpac_data::{Batch, Format, Options, Reader, Split};
+use loranpac_data::{Batch, Options, Reader, Split, formats};
 use tempfile::TempDir;
 
-fn open(bytes: &[u8], format: Format, options: &Options) -> Result<Reader, Error> {
-    Reader::from_source(Path::new("the-file"), Cursor::new(bytes.to_vec()), format, options)
+fn open(bytes: &[u8], format: &str, options: &Options) -> Result<Reader, Error> {
+    Reader::from_source(Path::new("the-file"), Cursor::new(bytes.to_vec()), formats::find(format).unwrap(), options)
 }
 
 /// All samples, read in pieces of `most`.
@@ -30,7 +30,7 @@ fn drain(reader: &mut Reader, most: usize) -> Result<Batch, Error> {
     Ok(all)
 }
 
-fn read(bytes: &[u8], format: Format, options: &Options) -> Result<Batch, Error> {
+fn read(bytes: &[u8], format: &str, options: &Options) -> Result<Batch, Error> {
     drain(&mut open(bytes, format, options)?, 1000)
 }
 
@@ -51,7 +51,7 @@ fn every_format_gives_the_same_samples_in_pieces_of_any_size() {
     for (format, name, bytes) in all() {
         let options = if name == "no-header" { label("last") } else { Options::default() };
         let expected = match (format, name) {
-            (Format::Npy, _) => None,
+            ("npy", _) => None,
             (_, "words") => words(),
             _ => numbers(),
         };
@@ -69,6 +69,7 @@ fn every_format_gives_the_same_samples_in_pieces_of_any_size() {
 fn files_are_opened_by_their_names_and_standard_input_by_the_format() {
     let folder = TempDir::new().unwrap();
     for (format, name, bytes) in all() {
+        let format = formats::find(format).unwrap();
         let path = folder.path().join(format!("{name}.{}", format.name().to_uppercase()));
         std::fs::write(&path, &bytes).unwrap();
         let options = if name == "no-header" { label("last") } else { Options::default() };
@@ -78,11 +79,9 @@ fn files_are_opened_by_their_names_and_standard_input_by_the_format() {
         let options = Options { format: Some(format.name().to_owned()), ..options };
         assert_eq!(drain(&mut Reader::open(&path, &options).unwrap(), 2).unwrap().x, X);
         let streamed = Reader::from_stream(Path::new("pipe"), Cursor::new(bytes), format, &options);
-        match format {
-            Format::Npy | Format::Csv | Format::Tsv | Format::Jsonl => {
-                assert_eq!(drain(&mut streamed.unwrap(), 2).unwrap().x, X)
-            }
-            _ => assert!(streamed.err().unwrap().to_string().contains("cannot be read from a pipe")),
+        match format.is_streamed() {
+            true => assert_eq!(drain(&mut streamed.unwrap(), 2).unwrap().x, X),
+            false => assert!(streamed.err().unwrap().to_string().contains("cannot be read from a pipe")),
         }
     }
 }
@@ -114,16 +113,16 @@ fn the_split_that_is_read_is_known_where_a_file_has_two() {
     let x_test = || npy("|u1", false, "(1, 1)", &[7]);
     let both = npz(&[("x_train", x_npy()), ("x_test", x_test())], true);
     for (options, split, dim) in [(&Options::default(), Split::Train, 3), (&test, Split::Test, 1)] {
-        let reader = open(&both, Format::Npz, options).unwrap();
+        let reader = open(&both, "npz", options).unwrap();
         assert_eq!((reader.split(), reader.dim()), (Some(split), dim));
     }
     let fallback = Options { fallback: true, ..test.clone() };
     let one = npz(&[("x_train", x_npy()), ("y_train", y_npy())], true);
-    assert!(open(&one, Format::Npz, &test).is_err());
-    let mut reader = open(&one, Format::Npz, &fallback).unwrap();
+    assert!(open(&one, "npz", &test).is_err());
+    let mut reader = open(&one, "npz", &fallback).unwrap();
     assert_eq!(reader.split(), None);
     assert_eq!(drain(&mut reader, 2).unwrap().labels, numbers());
-    assert_eq!(open(&both, Format::Npz, &fallback).unwrap().split(), Some(Split::Test));
+    assert_eq!(open(&both, "npz", &fallback).unwrap().split(), Some(Split::Test));
 }
 
 #[test]
@@ -131,7 +130,7 @@ fn a_column_split_divides_a_table() {
     let text = "a,split,y\n1,train,5\n2,test,6\n3,test,7\n4,valid,8\n";
     let lines = "{\"x\":[1],\"split\":\"train\",\"y\":5}\n{\"x\":[2],\"split\":\"TEST\",\"y\":6}\n\
                  {\"x\":[3],\"split\":\"test\",\"y\":7}\n{\"x\":[4],\"split\":\"val\",\"y\":8}\n";
-    for (text, format) in [(text, Format::Csv), (lines, Format::Jsonl)] {
+    for (text, format) in [(text, "csv"), (lines, "jsonl")] {
         for (split, x, labels) in [(Split::Train, [1.0, 4.0], [5, 8]), (Split::Test, [2.0, 3.0], [6, 7])] {
             for most in [1, 2, 9] {
                 let options = Options { split, ..Options::default() };
@@ -143,26 +142,26 @@ fn a_column_split_divides_a_table() {
         }
     }
     let test = Options { split: Split::Test, ..Options::default() };
-    check_bad(b"a,split\n1,train\n", Format::Csv, &test, &["no row whose split is test"]);
-    check_bad(b"a,split\n1,holdout\n", Format::Csv, &test, &["row 0", "\"holdout\"", "train, val, valid or test"]);
+    check_bad(b"a,split\n1,train\n", "csv", &test, &["no row whose split is test"]);
+    check_bad(b"a,split\n1,holdout\n", "csv", &test, &["row 0", "\"holdout\"", "train, val, valid or test"]);
 }
 
 #[test]
 fn every_number_type_becomes_a_feature() {
     let check = |descr: &str, data: &[u8], expected: &[f32]| {
-        assert_eq!(read(&npy(descr, false, "(2, 1)", data), Format::Npy, &Options::default()).unwrap().x, expected);
+        assert_eq!(read(&npy(descr, false, "(2, 1)", data), "npy", &Options::default()).unwrap().x, expected);
     };
     check("<f2", &[0, 0x3e, 0, 0xc0], &[1.5, -2.0]);
     check(">f8", &[1.5f64.to_be_bytes(), (-2.0f64).to_be_bytes()].concat(), &[1.5, -2.0]);
     check("|i1", &[3, 255], &[3.0, -1.0]);
     check("<u8", &[255; 16], &[1.8446744e19; 2]);
     let half = [("x", safetensors::Dtype::BF16, &[2, 1][..], vec![0xc0, 0x3f, 0, 0xc0])];
-    assert_eq!(read(&tensors(&half), Format::Safetensors, &Options::default()).unwrap().x, [1.5, -2.0]);
+    assert_eq!(read(&tensors(&half), "safetensors", &Options::default()).unwrap().x, [1.5, -2.0]);
 }
 
 #[test]
 fn the_first_line_of_a_table_is_a_header_if_it_is_not_numbers() {
-    let read = |text: &str, options: &Options| read(text.as_bytes(), Format::Csv, options).unwrap();
+    let read = |text: &str, options: &Options| read(text.as_bytes(), "csv", options).unwrap();
     let plain = Options::default();
     // No header: all columns are features, unless the label's place is told.
     assert_eq!(read("1,2\n3,4\n", &plain).x, [1.0, 2.0, 3.0, 4.0]);
@@ -188,7 +187,7 @@ fn the_first_line_of_a_table_is_a_header_if_it_is_not_numbers() {
     // Columns that pandas has counted.
     assert_eq!(read("0,1,2\n5,6,7\n", &plain).x, [5.0, 6.0, 7.0]);
     // A header and no samples.
-    let mut reader = open(b"a,b,y\n", Format::Csv, &plain).unwrap();
+    let mut reader = open(b"a,b,y\n", "csv", &plain).unwrap();
     assert_eq!((reader.dim(), reader.has_labels()), (2, true));
     assert!(reader.next(5).unwrap().is_none());
 }
@@ -196,20 +195,20 @@ fn the_first_line_of_a_table_is_a_header_if_it_is_not_numbers() {
 #[test]
 fn json_labels_are_numbers_or_texts() {
     let text = "{\"embedding\":[1],\"label\":\"7\"}\n\n{\"label\":7.0,\"embedding\":[2]}\n{\"embedding\":[3e0],\"label\":true}";
-    let batch = read(text.as_bytes(), Format::Jsonl, &Options::default()).unwrap();
+    let batch = read(text.as_bytes(), "jsonl", &Options::default()).unwrap();
     assert_eq!(batch.labels.unwrap(), [Label::from("7"), Label::from(7), Label::from(1)]);
     assert_eq!(batch.x, [1.0, 2.0, 3.0]);
 }
 
 #[test]
 fn an_empty_array_has_no_samples() {
-    let mut reader = open(&npy("<f4", false, "(0, 3)", &[]), Format::Npy, &Options::default()).unwrap();
+    let mut reader = open(&npy("<f4", false, "(0, 3)", &[]), "npy", &Options::default()).unwrap();
     assert_eq!((reader.dim(), reader.len()), (3, Some(0)));
     assert!(reader.next(1).unwrap().is_none());
 }
 
 #[track_caller]
-fn check_bad(bytes: &[u8], format: Format, options: &Options, expected: &[&str]) {
+fn check_bad(bytes: &[u8], format: &str, options: &Options, expected: &[&str]) {
     let message = read(bytes, format, options).expect_err("this should have been refused").to_string();
     let missing: Vec<_> = expected.iter().filter(|word| !message.contains(**word)).collect();
     assert!(missing.is_empty() && message.contains("the-file"), "{missing:?} not in: {message}");
@@ -218,7 +217,7 @@ fn check_bad(bytes: &[u8], format: Format, options: &Options, expected: &[&str])
 #[test]
 fn what_is_wrong_with_arrays_is_told() {
     let plain = Options::default();
-    let bad = |bytes: Vec<u8>, expected: &[&str]| check_bad(&bytes, Format::Npy, &plain, expected);
+    let bad = |bytes: Vec<u8>, expected: &[&str]| check_bad(&bytes, "npy", &plain, expected);
     bad(npy("<f4", false, "(5,)", &[0; 20]), &["(samples, features)", "[5]"]);
     bad(npy("<f4", false, "(5, 0)", &[]), &["at least one feature"]);
     bad(npy("<U1", false, "(1, 1)", &[0; 4]), &["string"]);
@@ -232,33 +231,33 @@ fn what_is_wrong_with_arrays_is_told() {
     bad(npy("|O", false, "(1, 1)", &[0; 12]), &["pickled"]);
 
     let bad = |arrays: &[(&str, Vec<u8>)], options: &Options, expected: &[&str]| {
-        check_bad(&npz(arrays, true), Format::Npz, options, expected);
+        check_bad(&npz(arrays, true), "npz", options, expected);
     };
-    bad(&[("vectors", x_npy())], &plain, &["no array x or x_train", "vectors", "--features"]);
-    bad(&[("embedding", x_npy()), ("Features", x_npy())], &plain, &["embedding and Features", "--features"]);
-    bad(&[("x_train", x_npy())], &Options { split: Split::Test, ..plain.clone() }, &["x_test", "x_train", "--split"]);
+    bad(&[("vectors", x_npy())], &plain, &["no array x or x_train", "vectors", "`features`"]);
+    bad(&[("embedding", x_npy()), ("Features", x_npy())], &plain, &["embedding and Features", "`features`"]);
+    bad(&[("x_train", x_npy())], &Options { split: Split::Test, ..plain.clone() }, &["x_test", "x_train", "`split`"]);
     bad(&[("x", x_npy())], &label("z"), &["no array z"]);
     bad(&[("x", x_npy()), ("y", npy("|u1", false, "(4,)", &[0; 4]))], &plain, &["array y", "[4]", "(5,)"]);
     bad(&[("x", x_npy()), ("y", npy("|u1", false, "(5, 1)", &[0; 5]))], &plain, &["array y", "[5, 1]"]);
     let half = npy("<f4", false, "(5,)", &floats(&[0.0, 1.0, 2.0, 3.5, 4.0]));
     for most in [1, 3, 9] {
         let bytes = npz(&[("x", x_npy()), ("y", half.clone())], false);
-        let mut reader = open(&bytes, Format::Npz, &plain).unwrap();
+        let mut reader = open(&bytes, "npz", &plain).unwrap();
         let message = drain(&mut reader, most).unwrap_err().to_string();
         assert!(message.contains("row 3") && message.contains("3.5"), "{message}");
         assert!(reader.next(1).unwrap().is_none(), "after an error there are no samples");
     }
-    check_bad(b"this is not a zip archive", Format::Npz, &plain, &["damaged"]);
+    check_bad(b"this is not a zip archive", "npz", &plain, &["damaged"]);
     let whole = npz(&[("x", x_npy())], false);
     let at = whole.windows(4).position(|w| w == 2.5f32.to_le_bytes()).unwrap();
     let mut flipped = whole;
     flipped[at + 2] ^= 1;
-    check_bad(&flipped, Format::Npz, &plain, &["array x", "checksum"]);
+    check_bad(&flipped, "npz", &plain, &["array x", "checksum"]);
 }
 
 #[test]
 fn what_is_wrong_with_tensors_is_told() {
-    let bad = |bytes: &[u8], expected: &[&str]| check_bad(bytes, Format::Safetensors, &Options::default(), expected);
+    let bad = |bytes: &[u8], expected: &[&str]| check_bad(bytes, "safetensors", &Options::default(), expected);
     let whole = x_y_tensors();
     bad(&whole[..5], &["shorter"]);
     bad(&whole[..20], &["header should have"]);
@@ -280,12 +279,12 @@ fn what_is_wrong_with_tensors_is_told() {
 fn what_is_wrong_with_a_table_is_told() {
     let plain = Options::default();
     let bad = |text: &str, options: &Options, expected: &[&str]| {
-        check_bad(text.as_bytes(), Format::Csv, options, expected);
+        check_bad(text.as_bytes(), "csv", options, expected);
     };
     bad("", &plain, &["no lines"]);
     bad("\n\n", &plain, &["no lines"]);
     bad("y\n1\n", &plain, &["no feature columns"]);
-    bad("a,b\n1,2\n3\n", &plain, &["line 3", "1 cells", "2"]);
+    bad("a,b\n1,2\n3\n", &plain, &["line 3", "1 cell,", "2"]);
     bad("a,b\n1,2\n3,4,5\n", &plain, &["line 3", "3 cells"]);
     bad("a,b\n1,x\n", &plain, &["line 2", "column b", "\"x\"", "label"]);
     bad("a,y\nx,1\n", &plain, &["line 2", "column a", "\"x\" is not a number"]);
@@ -300,21 +299,21 @@ fn what_is_wrong_with_a_table_is_told() {
     bad("1,2\n3,4\n", &label("kind"), &["label column kind", "0, 1"]);
     bad("1,2\n3,4\n", &label("2"), &["label column 2", "0, 1"]);
     bad("a,label,y\n1,2,3\n", &plain, &["label and y", "keep one"]);
-    check_bad(b"a,y\n1,\xff\n", Format::Csv, &plain, &["line 2", "UTF-8"]);
-    check_bad(b"\xff,y\n1,2\n", Format::Csv, &plain, &["line 1", "UTF-8"]);
+    check_bad(b"a,y\n1,\xff\n", "csv", &plain, &["line 2", "UTF-8"]);
+    check_bad(b"\xff,y\n1,2\n", "csv", &plain, &["line 1", "UTF-8"]);
     let long = format!("a,y\n{},1\n", "z".repeat(100_000));
-    assert!(read(long.as_bytes(), Format::Csv, &plain).unwrap_err().to_string().len() < 200, "messages stay short");
+    assert!(read(long.as_bytes(), "csv", &plain).unwrap_err().to_string().len() < 200, "messages stay short");
 }
 
 #[test]
 fn what_is_wrong_with_objects_is_told() {
     let plain = Options::default();
     let bad = |text: &str, options: &Options, expected: &[&str]| {
-        check_bad(text.as_bytes(), Format::Jsonl, options, expected);
+        check_bad(text.as_bytes(), "jsonl", options, expected);
     };
     bad("", &plain, &["no samples"]);
     bad("[1,2]\n", &plain, &["line 1", "map"]);
-    bad("{\"z\":[1]}\n", &plain, &["features key x or embeddings", "z", "--features"]);
+    bad("{\"z\":[1]}\n", &plain, &["features key x or embeddings", "z", "`features`"]);
     bad("{\"x\":[1]}\n", &label("kind"), &["label key kind", "x"]);
     bad("{\"x\":[1],\"embedding\":[1]}\n", &plain, &["embedding and x", "keep one"]);
     bad("{\"x\":[]}\n", &plain, &["line 1", "no features"]);
@@ -349,7 +348,34 @@ fn a_format_that_is_not_known_is_told_with_those_that_are() {
     let options = Options { format: Some("hdf5".to_owned()), ..Options::default() };
     assert!(Reader::open(&path, &options).err().unwrap().to_string().contains("\"hdf5\""));
     let missing = Reader::open(&folder.path().join("none.csv"), &Options::default());
-    assert!(matches!(missing.err().unwrap(), Error::Read { .. }));
+    assert!(matches!(missing.err().unwrap(), Error::Read(_)));
+}
+
+/// As a file with `x_train` alone does.
+#[test]
+fn a_table_without_test_rows_falls_back_to_its_training_rows() {
+    let folder = TempDir::new().unwrap();
+    let rows = |test: &str| {
+        let csv = format!("a,b,split,y\n1,2,train,c\n3,4,val,d\n5,6,{test},c\n");
+        let object = |x: &str, split: &str| format!("{{\"x\":[{x}],\"split\":\"{split}\",\"y\":\"c\"}}\n");
+        [("t.csv", csv), ("t.jsonl", object("1,2", "train") + &object("3,4", "val") + &object("5,6", test))]
+    };
+    let read = |name: &str, text: &str, fallback: bool| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        let options = Options { split: Split::Test, fallback, ..Options::default() };
+        let mut reader = Reader::open(&path, &options)?;
+        let split = reader.split();
+        drain(&mut reader, 2).map(|batch| (batch.x, split))
+    };
+    for (name, text) in rows("train") {
+        assert_eq!(read(name, &text, true).unwrap(), (vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0], None), "{name}");
+        let message = read(name, &text, false).unwrap_err().to_string();
+        assert!(message.contains("no row whose split is test") && message.contains("--split"), "{message}");
+    }
+    for (name, text) in rows("test") {
+        assert_eq!(read(name, &text, true).unwrap(), (vec![5.0, 6.0], Some(Split::Test)), "{name}");
+    }
 }
 
 #[test]
@@ -368,7 +394,7 @@ fn table_labels_are_what_the_file_says() {
         text_label("cat "),
         text_label("a\nb"),
     ];
-    let batch = read(text.as_bytes(), Format::Csv, &Options::default()).unwrap();
+    let batch = read(text.as_bytes(), "csv", &Options::default()).unwrap();
     assert_eq!(batch.labels.unwrap(), expected);
 }
 
@@ -376,7 +402,7 @@ fn table_labels_are_what_the_file_says() {
 fn string_arrays_that_are_no_text_are_refused_with_the_row_of_the_whole_file() {
     let y = npy("|S1", false, "(5,)", b"abcd\xff");
     let bytes = npz(&[("x", x_npy()), ("y", y)], true);
-    let mut reader = open(&bytes, Format::Npz, &Options::default()).unwrap();
+    let mut reader = open(&bytes, "npz", &Options::default()).unwrap();
     let error = drain(&mut reader, 2).unwrap_err().to_string();
     assert!(error.contains("array y: row 4") && error.contains("UTF-8"), "{error}");
 }
@@ -395,18 +421,19 @@ impl<R: Read> Read for Counted<R> {
 #[test]
 fn a_line_without_an_end_is_refused_before_it_fills_the_memory() {
     const LIMIT: usize = 64 << 20;
-    let check = |start: &str, repeated: u8, format: Format, line: &str| {
+    let check = |start: &str, repeated: u8, format: &str, line: &str| {
         let endless = Cursor::new(start.as_bytes().to_vec()).chain(std::io::repeat(repeated));
         let taken = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
         let source = Counted(endless, taken.clone());
-        let reader = Reader::from_stream(Path::new("endless"), source, format, &Options::default());
+        let reader =
+            Reader::from_stream(Path::new("endless"), source, formats::find(format).unwrap(), &Options::default());
         let error = reader.and_then(|mut reader| drain(&mut reader, 1)).unwrap_err().to_string();
         assert!(error.contains(line) && error.contains("longer than 64 MiB"), "{error}");
         let taken = taken.load(std::sync::atomic::Ordering::Relaxed);
         assert!(taken < LIMIT + (1 << 20), "{taken}");
     };
-    check("{\"x\":[1],\"y\":2}\n{\"x\":[", b' ', Format::Jsonl, "line 2");
-    check("a,y\n1,2\n\"", b'x', Format::Csv, "line 3");
-    check("a,y\n1,2\n3,4\n", b',', Format::Csv, "line 4");
-    check("", b'1', Format::Jsonl, "line 1");
+    check("{\"x\":[1],\"y\":2}\n{\"x\":[", b' ', "jsonl", "line 2");
+    check("a,y\n1,2\n\"", b'x', "csv", "line 3");
+    check("a,y\n1,2\n3,4\n", b',', "csv", "line 4");
+    check("", b'1', "jsonl", "line 1");
 }

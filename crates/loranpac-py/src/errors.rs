@@ -25,7 +25,7 @@ pub fn store(error: loranpac_store::Error) -> PyErr {
     use loranpac_store::Error;
     match error {
         Error::Engine(error) => engine(error),
-        Error::Read { .. } | Error::Write { .. } | Error::NotDurable { .. } => PyOSError::new_err(shown(error)),
+        Error::Read(_) | Error::Write { .. } | Error::NotDurable { .. } => PyOSError::new_err(shown(error)),
         other => value(other),
     }
 }
@@ -38,7 +38,7 @@ pub fn bench(error: loranpac_bench::Error) -> PyErr {
         Error::Engine(error) => engine(error),
         Error::Data(DataError::Engine(error)) => engine(error),
         Error::Data(DataError::Array { problem: ArrayProblem::Memory(_), .. }) => PyMemoryError::new_err(shown(error)),
-        Error::Read { .. } | Error::Data(DataError::Read { .. }) => PyOSError::new_err(shown(error)),
+        Error::Read(_) | Error::Data(DataError::Read(_)) => PyOSError::new_err(shown(error)),
         other => value(other),
     }
 }

@@ -3,15 +3,16 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+use loranpac::internals::count;
 use loranpac::memory::sum;
 use loranpac::{Label, lift};
 use loranpac_store::{Fingerprint, Merged, Precision, ROWS, Session, temperature};
-use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::errors;
-use crate::samples::{PyLabel, features, labels_of};
+use crate::samples::{Coded, PyLabel, features, labels_of};
 use crate::shared::Shared;
 use crate::state::{Engine, Options, State, ensure};
 use crate::threads::detached;
@@ -46,16 +47,15 @@ impl Learner {
     /// Learns a task. An interrupt between chunks ends it; the chunks before it have been learned. The lock is not held
     /// while Python handles signals, because a handler may use the model. `progress` is called after each chunk with the
     /// number of samples learned, and whether a group of chunks is complete.
-    #[pyo3(signature = (x, codes, names, progress=None))]
+    #[pyo3(signature = (x, y, progress=None))]
     fn learn(
         &self,
         py: Python<'_>,
         x: PyReadonlyArray2<'_, f32>,
-        codes: PyReadonlyArray1<'_, i64>,
-        names: Vec<PyLabel>,
+        y: Coded<'_>,
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let (x, labels) = (features(&x)?, labels_of(&codes, &names)?);
+        let (x, labels) = (features(&x)?, labels_of(&y)?);
         // The whole task is checked before any sample is learned.
         let (rows, chunk) = self.shared.with(py, |state| {
             x.validate(state.space.dim()).map_err(errors::engine)?;
@@ -88,7 +88,7 @@ impl Learner {
         let needed = loranpac::memory::product(&[8, x.len(), names.len()]);
         if needed > 1 << 20 {
             detached(py, self.shared.threads, || {
-                let what = format!("prediction of {} samples", x.len());
+                let what = format!("prediction of {}", count(x.len(), "sample"));
                 ensure(needed, &what, "give fewer samples at a time, or reduce width")
             })??;
         }
@@ -249,12 +249,11 @@ impl Learner {
         &self,
         py: Python<'_>,
         x: PyReadonlyArray2<'_, f32>,
-        from: PyReadonlyArray1<'_, i64>,
-        to: PyReadonlyArray1<'_, i64>,
-        names: Vec<PyLabel>,
+        from: Coded<'_>,
+        to: Coded<'_>,
         again: bool,
     ) -> PyResult<Option<usize>> {
-        let (x, from, to) = (features(&x)?, labels_of(&from, &names)?, labels_of(&to, &names)?);
+        let (x, from, to) = (features(&x)?, labels_of(&from)?, labels_of(&to)?);
         self.shared.changing(py, |state| {
             state.ensure_edit(x.len(), "relabelling")?;
             state.edit("relabel", |model| model.relabel(x, &from, &to, again))
@@ -267,11 +266,10 @@ impl Learner {
         &self,
         py: Python<'_>,
         x: PyReadonlyArray2<'_, f32>,
-        codes: PyReadonlyArray1<'_, i64>,
-        names: Vec<PyLabel>,
+        y: Coded<'_>,
         again: bool,
     ) -> PyResult<Option<usize>> {
-        let (x, labels) = (features(&x)?, labels_of(&codes, &names)?);
+        let (x, labels) = (features(&x)?, labels_of(&y)?);
         self.shared.changing(py, |state| {
             state.ensure_edit(x.len(), "unlearning")?;
             state.edit("unlearn", |model| model.unlearn(x, &labels, again))
@@ -279,14 +277,8 @@ impl Learner {
     }
 
     /// Whether these samples were learned before, as one task.
-    fn knows(
-        &self,
-        py: Python<'_>,
-        x: PyReadonlyArray2<'_, f32>,
-        codes: PyReadonlyArray1<'_, i64>,
-        names: Vec<PyLabel>,
-    ) -> PyResult<bool> {
-        let (x, labels) = (features(&x)?, labels_of(&codes, &names)?);
+    fn knows(&self, py: Python<'_>, x: PyReadonlyArray2<'_, f32>, y: Coded<'_>) -> PyResult<bool> {
+        let (x, labels) = (features(&x)?, labels_of(&y)?);
         self.shared.with(py, |state| match &state.engine {
             Engine::Stored(session) if !session.manifest().tasks.is_empty() => {
                 Ok(session.task(&Fingerprint::of(x, &labels).digest).is_some())
@@ -296,14 +288,8 @@ impl Learner {
     }
 
     /// Fits the temperature of probabilities to samples that were not learned.
-    fn calibrate(
-        &self,
-        py: Python<'_>,
-        x: PyReadonlyArray2<'_, f32>,
-        codes: PyReadonlyArray1<'_, i64>,
-        names: Vec<PyLabel>,
-    ) -> PyResult<f64> {
-        let (x, labels) = (features(&x)?, labels_of(&codes, &names)?);
+    fn calibrate(&self, py: Python<'_>, x: PyReadonlyArray2<'_, f32>, y: Coded<'_>) -> PyResult<f64> {
+        let (x, labels) = (features(&x)?, labels_of(&y)?);
         self.shared.changing(py, |state| {
             let classifier = state.classifier()?;
             let scores = classifier.scores(x).map_err(errors::engine)?;

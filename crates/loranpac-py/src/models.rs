@@ -23,7 +23,7 @@ pub fn merge_models(
 ) -> PyResult<Vec<String>> {
     let work = || -> Result<Vec<String>, Error> {
         if out.exists() {
-            return Err(Error::Refused(format!("{} exists already", out.display())));
+            return Err(Error::Exists { path: out.clone() });
         }
         let mut models = paths.iter().map(|path| Session::open(path)).collect::<Result<Vec<_>, _>>()?;
         let manifests: Vec<Manifest> = models.iter().map(|model| model.manifest().clone()).collect();

@@ -35,8 +35,11 @@ impl<'py> IntoPyObject<'py> for PyLabel {
     }
 }
 
-/// The labels of samples, from indices into a list.
-pub fn labels_of(codes: &PyReadonlyArray1<'_, i64>, names: &[PyLabel]) -> PyResult<Vec<Label>> {
+/// The labels of samples from Python: indices into a list of names, and the list.
+pub type Coded<'py> = (PyReadonlyArray1<'py, i64>, Vec<PyLabel>);
+
+/// The labels of samples.
+pub fn labels_of((codes, names): &Coded<'_>) -> PyResult<Vec<Label>> {
     let name = |code: &i64| usize::try_from(*code).ok().and_then(|code| names.get(code)).map(|name| name.0.clone());
     let labels = codes.as_slice()?.iter().map(name).collect::<Option<Vec<Label>>>();
     labels.ok_or_else(|| PyValueError::new_err("y: an index of a label is out of range"))

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use loranpac::internals::count;
 use loranpac::memory::{product, sum};
 use loranpac::registry::{self, MethodOptions};
 use loranpac::{Classifier, FeatureSpace, Features, Label, Learner, Schedule, StreamSizes, Truncation, Width, lift};
@@ -81,7 +82,7 @@ impl State {
             false => Width::Finite(dim),
         };
         let rows = lift::find(&name).map_err(errors::engine)?.projection.count(dim, width.finite().unwrap_or(0));
-        let what = format!("width={width}: the projection of {dim} features");
+        let what = format!("width={width}: the projection of {}", count(dim, "feature"));
         ensure(product(&[4, rows, dim]), &what, "reduce width")?;
         let lift = LiftRecord::new(&name, dim, width, seed, gamma).map_err(errors::store)?;
         let space = lift.build(true).map_err(errors::store)?;
@@ -178,7 +179,7 @@ impl State {
     /// Refuses to learn samples that do not fit into memory.
     pub fn ensure_learning(&mut self, new: usize, classes: usize) -> PyResult<()> {
         let sizes = StreamSizes { samples: self.samples()?.saturating_add(new), largest_task: new, classes };
-        let what = format!("learning {new} samples with width={}", width(&self.space));
+        let what = format!("learning {} with width={}", count(new, "sample"), width(&self.space));
         let projection = self.projection_bytes();
         let learner = self.learner()?;
         let peak = learner.peak_bytes(&sizes).saturating_sub(learner.state_bytes());
@@ -191,7 +192,7 @@ impl State {
         if needed < SMALL {
             return Ok(());
         }
-        let what = format!("{what} of {samples} samples with width={}", width(&self.space));
+        let what = format!("{what} of {} with width={}", count(samples, "sample"), width(&self.space));
         ensure(needed, &what, "give fewer samples at a time, or reduce width")
     }
 

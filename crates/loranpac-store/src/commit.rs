@@ -1,6 +1,7 @@
 //! Commits of a model: new files are written first, then the manifest is replaced atomically, then unreferenced files
 //! are removed.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -338,20 +339,41 @@ fn replace(disk: &dyn Disk, folder: &Path, bytes: &[u8]) -> Result<(), Error> {
     disk.sync_folder(folder).map_err(|source| Error::NotDurable { path: folder.to_owned(), source })
 }
 
-/// Removes versions beyond the number to keep, and files that no version refers to.
+/// Removes versions that are not kept, and files that no version refers to.
+///
+/// Versions with the same contents count once, and the contents of the current version do not count: a rollback removes
+/// nothing that a further rollback needs. A change after a rollback discards the versions that were rolled back.
 pub fn collect(disk: &dyn Disk, folder: &Path, manifest: &Manifest) -> Result<(), Error> {
-    let mut needed: BTreeSet<String> = manifest.files.keys().cloned().collect();
-    let mut kept = 0;
+    let mut old: Vec<(u64, PathBuf, Result<Manifest, Error>)> = Vec::new();
     for (version, path) in folder::history(folder)? {
-        if kept == manifest.keep || version >= manifest.version {
+        // A manifest of this version or a later one was left by an interrupted commit.
+        if version >= manifest.version {
+            remove_if_there(disk, &path).map_err(Error::write(&path))?;
+            continue;
+        }
+        let read = Manifest::read_kept(&path, version);
+        old.push((read.as_ref().map_or(version, Manifest::state), path, read));
+    }
+    let (current, newest) = (manifest.state(), old.first().map_or(0, |(state, ..)| *state));
+    let limit = if manifest.restored.is_some() { u64::MAX } else { newest };
+    // The latest contents first; of versions with the same contents, one that can be read.
+    old.sort_by_key(|(state, _, read)| (Reverse(*state), read.is_err()));
+    let mut needed: BTreeSet<String> = manifest.files.keys().cloned().collect();
+    let (mut kept, mut last, mut unreadable) = (0, None, None);
+    for (state, path, read) in old {
+        if kept == manifest.keep || state > limit || state == current || last == Some(state) {
             // Files are removed after the manifest that refers to them.
             remove_if_there(disk, &path).map_err(Error::write(&path))?;
             continue;
         }
-        kept += 1;
-        // If a manifest cannot be read, its files are unknown, and nothing is removed; verify reports the problem.
-        needed.extend(Manifest::read_kept(&path, version)?.files.into_keys());
+        (kept, last) = (kept + 1, Some(state));
+        match read {
+            Ok(read) => needed.extend(read.files.into_keys()),
+            Err(error) => unreadable = Some(error),
+        }
     }
+    // If a manifest cannot be read, its files are unknown, and none is removed; verify reports the problem.
+    unreadable.map_or(Ok(()), Err)?;
     // An interrupted commit may have left files of the next version.
     folder::sweep(disk, folder, manifest.version + 1, |name| needed.contains(name))
 }

@@ -151,13 +151,9 @@ impl Session {
 
     /// Returns the version at which the same edit was applied to the same samples. Fails if something was learned
     /// since: the samples may be in the model again, and only the user can decide.
-    fn earlier(&self, command: &str, features: &str, digest: &str, again: bool) -> Result<Option<u64>, Error> {
+    fn earlier(&self, command: &'static str, features: &str, digest: &str, again: bool) -> Result<Option<u64>, Error> {
         match self.manifest.edited(command, features, digest).filter(|_| !again) {
-            Some(edit) if !edit.current => Err(Error::Refused(format!(
-                "the same {command} was applied before (version {}), and samples have been learned since. If these are among \
-                 them, apply it once more with `again`",
-                edit.version
-            ))),
+            Some(edit) if !edit.current => Err(Error::AppliedBefore { command, version: edit.version }),
             found => Ok(found.map(|edit| edit.version)),
         }
     }

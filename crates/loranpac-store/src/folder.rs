@@ -51,9 +51,7 @@ pub(crate) fn lock(folder: &Path) -> Result<File, Error> {
     let file = open_lock(&path)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            Err(Error::Refused(format!("{} is being changed by another process; try again later", folder.display())))
-        }
+        Err(TryLockError::WouldBlock) => Err(Error::Locked { path: folder.to_owned() }),
         Err(TryLockError::Error(source)) => Err(Error::write(&path)(source)),
     }
 }
@@ -111,9 +109,7 @@ pub(crate) struct Building<'a> {
 impl<'a> Building<'a> {
     /// Begins a model whose destination must be free.
     pub fn begin(disk: &'a dyn Disk, place: &'a Path) -> Result<Building<'a>, Error> {
-        let Some(folder) = hidden(place, "partial") else {
-            return Err(Error::Refused(format!("{} does not name a folder", place.display())));
-        };
+        let folder = hidden(place, "partial").ok_or_else(|| Error::NoName { path: place.to_owned() })?;
         if !is_free(place) {
             return Err(Error::Exists { path: place.to_owned() });
         }
@@ -122,7 +118,7 @@ impl<'a> Building<'a> {
             outcome => outcome.map_err(Error::write(place))?,
         }
         if !fs::symlink_metadata(&folder).is_ok_and(|found| found.is_dir()) {
-            return Err(Error::Refused(format!("{} is in the way; remove it", folder.display())));
+            return Err(Error::InTheWay { path: folder });
         }
         let lock = Some(lock(&folder)?);
         let building = Building { disk, place, folder, lock };
@@ -136,7 +132,7 @@ impl<'a> Building<'a> {
     }
 
     /// Moves the model to its destination; returns its lock.
-    pub fn publish(mut self) -> Result<File, Error> {
+    pub fn publish(mut self) -> Result<Option<File>, Error> {
         let published = self.disk.rename(&self.folder, self.place);
         published.map_err(|source| match is_free(self.place) {
             true => Error::write(self.place)(source),
@@ -145,7 +141,7 @@ impl<'a> Building<'a> {
         let lock = self.lock.take();
         let unsure = |source| Error::NotDurable { path: self.place.to_owned(), source };
         self.disk.sync_folder(parent(self.place)).map_err(unsure)?;
-        lock.ok_or_else(|| Error::Refused("the lock of a new model is missing".to_owned()))
+        Ok(lock)
     }
 
     /// Removes the files of an earlier attempt.

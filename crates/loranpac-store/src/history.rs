@@ -61,13 +61,11 @@ impl Session {
             }
             // A newer program can read it, and the unreadable version may be intact.
             Err(error @ Error::Version { .. }) => return Err(error),
-            Err(Error::Read { source, path }) if source.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::Read { source, path });
-            }
+            Err(Error::Read(error)) if !error.is_missing() => return Err(error.into()),
             Err(error) => {
                 let newest = history.iter().find_map(|(version, path)| Manifest::read_kept(path, *version).ok());
                 let old = newest.ok_or(error)?;
-                Manifest { version: old.version + 1, ..old }
+                Manifest { version: old.version + 1, restored: None, contents: None, ..old }
             }
         };
         let folder = folder.to_owned();
@@ -76,48 +74,44 @@ impl Session {
     }
 
     /// Rolls back to an earlier version, which becomes the newest. Without a version, each call goes one version
-    /// further back.
+    /// further back, through all versions that are kept. Until the next change, the versions that were rolled back are
+    /// kept as well.
     pub fn rollback(&mut self, version: Option<u64>) -> Result<Rolled, Error> {
         let folder = self.writable()?.folder.clone();
-        // The version whose contents a version has.
-        let contents = |manifest: &Manifest| manifest.contents.or(manifest.restored).unwrap_or(manifest.version);
-        let current = contents(&self.manifest);
+        let current = self.manifest.state();
         let kept: Vec<Manifest> =
             self.history().into_iter().filter(|old| old.version < self.manifest.version).collect();
         let same = |version: &u64| {
             *version == current
                 || *version == self.manifest.version
                 || Some(*version) == self.manifest.restored
-                || kept.iter().any(|old| old.version == *version && contents(old) == current)
+                || kept.iter().any(|old| old.version == *version && old.state() == current)
         };
         if let Some(version) = version.filter(same) {
             return Ok(Rolled::Already(version));
         }
-        let wanted = |old: &&Manifest| match version {
-            Some(version) => old.version == version,
-            None => contents(old) < current,
+        let old = match version {
+            Some(version) => {
+                let exact = kept.iter().find(|old| old.version == version);
+                exact.or_else(|| kept.iter().find(|old| old.state() == version))
+            }
+            None => kept.iter().filter(|old| old.state() < current).max_by_key(|old| old.state()),
         };
-        let Some(old) = kept.iter().find(wanted).cloned() else {
+        let Some(old) = old.cloned() else {
             // The version may exist, but be damaged.
             for (number, path) in folder::history(&folder)? {
                 if version.is_none_or(|version| version == number) && number < self.manifest.version {
                     Manifest::read_kept(&path, number)?;
                 }
             }
-            let kept = kept.iter().map(|old| old.version.to_string()).collect::<Vec<_>>().join(", ");
-            let kept = if kept.is_empty() { "no earlier version is kept".to_owned() } else { format!("kept: {kept}") };
-            let missing = match version {
-                Some(version) => format!("version {version} is not kept"),
-                None => "there is no version to go back to".to_owned(),
-            };
-            return Err(Error::Refused(format!("{missing}; {kept}")));
+            return Err(Error::NotKept { version, kept: kept.iter().map(|old| old.version).collect() });
         };
         let found = old.version;
         let files = Files::open(&folder, &old)?;
         files.check(&old)?;
         (self.model, self.delta) = (None, Delta::default());
         let (version, keep) = (self.manifest.version, self.manifest.keep);
-        let contents = Some(contents(&old)).filter(|contents| *contents != found);
+        let contents = Some(old.state()).filter(|contents| *contents != found);
         let manifest = Manifest { version, keep, restored: Some(found), contents, ..old };
         let Some(home) = &mut self.home else { return Ok(Rolled::Already(found)) };
         let outcome = commit::write_manifest(&*home.disk, &home.folder, manifest);
@@ -131,7 +125,7 @@ impl Session {
 
     /// Returns the folder, if this session may write to it.
     fn writable(&self) -> Result<&Home, Error> {
-        let home = self.home.as_ref().ok_or_else(|| Error::Refused("the model has no folder".to_owned()))?;
+        let home = self.home.as_ref().ok_or(Error::NoFolder)?;
         home.check_writable()?;
         Ok(home)
     }

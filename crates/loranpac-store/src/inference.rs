@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use std::io::{BufReader, Read, Write};
 use std::path::Path;
 
+use loranpac::internals::count;
 use loranpac::{Classifier, Label, Weights, Width};
 use loranpac_data::safetensors::{HeaderError, TensorInfo, header, read_header};
 use safetensors::Dtype;
@@ -55,8 +56,7 @@ struct Record {
 impl Inference {
     /// Returns W, transposed: E x c.
     pub(crate) fn weights(&self) -> Result<Weights<'_>, Error> {
-        let reason = "a model of infinite width cannot be exported: its scores need its samples";
-        self.classifier.weights().ok_or_else(|| Error::Refused(reason.to_owned()))
+        self.classifier.weights().ok_or(Error::InfiniteWidth)
     }
 
     pub(crate) fn labels(&self) -> &[Label] {
@@ -144,7 +144,7 @@ impl Inference {
             .and_then(|()| {
                 weights.columns().zip(self.labels()).try_for_each(|(column, label)| check_values(column, label))
             })
-            .map_err(|reason| Error::Refused(format!("the model cannot be written: {reason}")))
+            .map_err(|reason| Error::Unwritable { reason })
     }
 
     /// Returns the length and the JSON header, padded so that the weights begin at a multiple of 8.
@@ -213,12 +213,12 @@ fn check_parts(
     let made = lift.build(false).map_err(|e| e.to_string())?.width();
     if made != lift.width || lift.width != Width::Finite(width) {
         return Err(format!(
-            "its lift has width {} and computes {made} features, but its weights have {width}",
+            "its lift has width {} and computes width {made}, but its weights have {width}",
             lift.width
         ));
     }
     if classes == 0 || labels.len() != classes {
-        return Err(format!("it has {} labels for {classes} classes", labels.len()));
+        return Err(format!("it has {} for {}", count(labels.len(), "label"), count(classes, "class")));
     }
     let mut seen = HashSet::new();
     if let Some(twice) = labels.iter().find(|label| !seen.insert(*label)) {

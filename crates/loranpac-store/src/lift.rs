@@ -79,7 +79,7 @@ impl LiftRecord {
             return Ok(record);
         }
         let mut record = LiftRecord { name: name.to_owned(), dim, width, seed, gamma };
-        record.check_size().map_err(Error::Refused)?;
+        record.check_size()?;
         record.width = record.build(false)?.width();
         Ok(record)
     }
@@ -91,13 +91,10 @@ impl LiftRecord {
     }
 
     /// Checks the size of the lift.
-    pub(crate) fn check_size(&self) -> Result<(), String> {
-        let (width, dim) = LARGEST;
-        if self.computed() > width || self.dim > dim {
-            return Err(format!(
-                "a lift from {} features to width {} is too large: at most {dim} features and a width of {width} are possible",
-                self.dim, self.width
-            ));
+    pub(crate) fn check_size(&self) -> Result<(), Error> {
+        let (most_width, most_features) = LARGEST;
+        if self.computed() > most_width || self.dim > most_features {
+            return Err(Error::LiftSize { dim: self.dim, width: self.width, most_features, most_width });
         }
         Ok(())
     }

@@ -32,6 +32,11 @@ impl Files {
         Ok(Files { folder: folder.to_owned(), open })
     }
 
+    /// Returns whether no file is mapped.
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
     /// Compares all files with their checksums, on all threads.
     pub fn check(&self, manifest: &Manifest) -> Result<(), Error> {
         let listed: Vec<_> = self.open.iter().filter_map(|(name, s)| Some((s, manifest.files.get(name)?))).collect();

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use loranpac::Model;
-use loranpac::internals::Delta;
+use loranpac::internals::{Delta, count};
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
@@ -25,7 +25,7 @@ pub struct Merged {
 /// are refused unless `again` is set, which counts them several times.
 pub fn merge(mut parts: Vec<(String, &mut Session)>, again: bool) -> Result<Merged, Error> {
     let Some((first_name, first)) = parts.first() else {
-        return Err(Error::Refused("there are no models to merge".to_owned()));
+        return Err(Error::NothingToMerge);
     };
     let mut manifest =
         Manifest { version: 0, calibration: None, restored: None, contents: None, ..first.manifest.emptied() };
@@ -33,21 +33,16 @@ pub fn merge(mut parts: Vec<(String, &mut Session)>, again: bool) -> Result<Merg
     for (name, session) in parts.iter().skip(1) {
         let other = &session.manifest;
         if other.lift_digest != manifest.lift_digest {
-            return Err(Error::Refused(format!(
-                "{first_name} and {name} have different lifts ({} and {}), and cannot be merged; seed, width and kind must be the same",
-                words(&manifest.lift),
-                words(&other.lift)
-            )));
+            let (first, second) = (first_name.clone(), name.clone());
+            let (first_lift, second_lift) = (words(&manifest.lift), words(&other.lift));
+            return Err(Error::DifferentLifts { first, second, first_lift, second_lift });
         }
         if other.config != manifest.config {
-            return Err(Error::Refused(format!("{first_name} and {name} have different settings")));
+            return Err(Error::DifferentSettings { first: first_name.clone(), second: name.clone() });
         }
         let twin = other.tasks.iter().find(|task| manifest.tasks.iter().any(|known| known.digest == task.digest));
         if let Some(twin) = twin.filter(|_| !again) {
-            return Err(Error::Refused(format!(
-                "{name}: {} was also learned by another of the models; `again` counts it twice",
-                twin.name
-            )));
+            return Err(Error::LearnedTwice { model: name.clone(), task: twin.name.clone() });
         }
         let classes = session.model.as_ref().map_or(other.classes.len(), |model| model.classes().len());
         if let Some(reason) = manifest.encoder.unlike(&other.encoder, classes) {
@@ -91,5 +86,5 @@ pub fn merged_before(folder: &Path, manifests: &[Manifest], again: bool) -> Resu
 }
 
 fn words(lift: &LiftRecord) -> String {
-    format!("{} from {} features to width {}, seed {}", lift.name, lift.dim, lift.width, lift.seed)
+    format!("{} from {} to width {}, seed {}", lift.name, count(lift.dim, "feature"), lift.width, lift.seed)
 }

@@ -24,13 +24,12 @@ pub fn create_on(disk: Box<dyn Disk>, place: &Path) -> Result<AtomicFile, Error>
 }
 
 /// Refuses a file in the folder of a model, where only the store writes. A link is followed.
-fn refuse_inside_model(place: &Path) -> Result<(), Error> {
+pub fn refuse_inside_model(place: &Path) -> Result<(), Error> {
     let target = fs::canonicalize(place).unwrap_or_else(|_| place.to_owned());
     let folder = parent(&target);
     let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     if real.ancestors().any(is_model) {
-        let reason = "is inside a model's folder, where only loranpac itself writes; give another place";
-        return Err(Error::Refused(format!("{} {reason}", place.display())));
+        return Err(Error::InsideModel { path: place.to_owned() });
     }
     Ok(())
 }

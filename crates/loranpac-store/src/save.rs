@@ -31,9 +31,8 @@ impl Session {
 
     /// Like [`Session::save`], on any disk.
     pub fn save_on(&mut self, disk: Box<dyn Disk>, folder: &Path, overwrite: bool) -> Result<(), Error> {
-        if self.home.is_some() {
-            let reason = "this session belongs to a folder: commit it, or copy the model with save_copy";
-            return Err(Error::Refused(reason.to_owned()));
+        if let Some(home) = &self.home {
+            return Err(Error::HasFolder { path: home.folder.clone() });
         }
         self.save_into(disk, folder, overwrite)
     }
@@ -54,16 +53,18 @@ impl Session {
             false => Session::open_to_write_on(disk, folder)?,
         };
         let Some(home) = &there.home else { return Ok(()) };
-        let Manifest { version, files, keep, .. } = &there.manifest;
-        let is_ours = !files.is_empty() && (version, files) == (&self.manifest.version, &self.manifest.files);
+        let Manifest { version, files, keep, lift_digest, config, .. } = &there.manifest;
+        // Digests of files identify a version. Empty models of one version and the same settings are equal.
+        let ours = &self.manifest;
+        let is_ours =
+            (version, files, lift_digest, config) == (&ours.version, &ours.files, &ours.lift_digest, &ours.config);
         let (base, delta) = if is_ours && !overwrite {
-            (self.manifest.clone(), self.delta.clone())
+            (self.manifest.clone(), if files.is_empty() { everything } else { self.delta.clone() })
         } else if overwrite {
             let keep = self.manifest.keep.max(*keep);
             (Manifest { version: *version, keep, ..self.manifest.emptied() }, everything)
         } else {
-            let reason = "was changed by another process, or is another model; `overwrite` replaces it by this one, as its next version";
-            return Err(Error::Refused(format!("{} {reason}", folder.display())));
+            return Err(Error::OtherModel { path: folder.to_owned() });
         };
         let base = Manifest { restored: None, contents: None, ..base };
         self.manifest = self.written(&*home.disk, folder, base, delta)?;
@@ -83,7 +84,7 @@ impl Session {
         let (manifest, delta) = (self.manifest.clone(), self.delta.clone());
         let outcome = match is_free(folder) {
             true => self.save_into(Box::new(RealDisk), folder, false),
-            false => Err(Error::Refused(format!("{} exists already", folder.display()))),
+            false => Err(Error::Exists { path: folder.to_owned() }),
         };
         (self.manifest, self.delta) = (manifest, delta);
         outcome

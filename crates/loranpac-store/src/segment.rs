@@ -125,12 +125,12 @@ pub struct Segment {
 impl Segment {
     /// Maps a file, and checks its size.
     pub fn open(path: &Path, entry: &FileEntry) -> Result<Segment, Error> {
-        let failed = |source| Error::Read { path: path.to_owned(), source };
+        let failed = Error::read(path);
         let file = open_regular(path).map_err(|error| match error {
-            Error::Read { path, source } if source.kind() == io::ErrorKind::NotFound => Error::Missing { path },
+            Error::Read(error) if error.is_missing() => Error::Missing { path: error.path },
             other => other,
         })?;
-        let found = file.metadata().map_err(failed)?.len();
+        let found = file.metadata().map_err(&failed)?.len();
         if found != entry.bytes {
             let reason = format!("it has {found} bytes instead of {}", entry.bytes);
             return Err(Error::Damaged { path: path.to_owned(), reason });
@@ -157,7 +157,7 @@ impl Segment {
     /// Returns the numbers of a tensor, in place, and checks its shape.
     pub fn tensor<T: Element>(&self, name: &str, rows: usize, columns: usize) -> Result<Numbers<T>, Error> {
         let (header, start) = read_header(&mut &self.map[..], self.map.len() as u64).map_err(|error| match error {
-            HeaderError::Read(source) => Error::Read { path: self.path.clone(), source },
+            HeaderError::Read(source) => Error::read(&self.path)(source),
             HeaderError::Damaged(reason) => self.damaged(reason),
         })?;
         let tensor = header.info(name).ok_or_else(|| self.damaged(format!("tensor {name} is missing")))?;

@@ -1,7 +1,6 @@
 //! A model with its records, in memory or in a folder: the single owner of both.
 
 use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
 
 use loranpac::internals::Delta;
@@ -67,7 +66,7 @@ impl Session {
         let manifest = Manifest::new(settings)?;
         let building = Building::begin(&*disk, folder)?;
         commit::begin(&*disk, building.folder(), &manifest)?;
-        let lock = Some(building.publish()?);
+        let lock = building.publish()?;
         let home = Home { folder: folder.to_owned(), disk, files: Files::default(), lock, checked: true };
         Ok(Session { manifest, model: None, delta: Delta::default(), home: Some(home) })
     }
@@ -115,9 +114,7 @@ impl Session {
     fn opened(folder: &Path, disk: Box<dyn Disk>, lock: Option<File>) -> Result<Session, Error> {
         let path = folder.join(MANIFEST);
         let manifest = match Manifest::read(&path) {
-            Err(Error::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                return Err(no_model(folder));
-            }
+            Err(Error::Read(error)) if error.is_missing() => return Err(no_model(folder)),
             manifest => manifest?,
         };
         let files = Files::open(folder, &manifest)?;
@@ -138,6 +135,7 @@ impl Session {
 
     pub(crate) fn model_mut(&mut self) -> Result<&mut Model, Error> {
         if let Some(home) = self.home.as_mut().filter(|home| !home.checked) {
+            home.map(&self.manifest)?;
             home.files.check(&self.manifest)?;
             home.checked = true;
         }
@@ -150,12 +148,12 @@ impl Session {
     }
 
     fn loaded(&mut self) -> Result<&mut Model, Error> {
-        let model = match (self.model.take(), &self.home) {
-            (Some(model), _) => model,
-            (None, Some(home)) => load::model(&home.files, &self.manifest)?,
-            (None, None) => return Err(Error::Refused("the model was taken out of this session".to_owned())),
-        };
-        Ok(self.model.insert(model))
+        if let (None, Some(home)) = (&self.model, &mut self.home) {
+            home.map(&self.manifest)?;
+            self.model = Some(load::model(&home.files, &self.manifest)?);
+        }
+        // A session without a folder has its model from the beginning.
+        self.model.as_mut().ok_or(Error::NoFolder)
     }
 
     /// Returns the model with its classifier: the stored one if nothing changed since it was formed, or else a new one.
@@ -183,10 +181,11 @@ impl Session {
 
     /// Returns the classifier for prediction alone. A stored one is read without the model; it cannot measure novelty.
     pub fn predictor(&mut self) -> Result<Classifier, Error> {
-        if let (None, Some(home)) = (&self.model, &self.home)
-            && let Some(classifier) = load::classifier(&home.files, &self.manifest)?
-        {
-            return Ok(classifier.with_temperature(self.manifest.temperature()));
+        if let (None, Some(home)) = (&self.model, &mut self.home) {
+            home.map(&self.manifest)?;
+            if let Some(classifier) = load::classifier(&home.files, &self.manifest)? {
+                return Ok(classifier.with_temperature(self.manifest.temperature()));
+            }
         }
         self.classifier()
     }
@@ -245,7 +244,7 @@ impl Session {
     /// Writes all changes atomically: after a power cut the model is in its previous or in its new state.
     pub fn commit(&mut self) -> Result<(), Error> {
         let manifest = Manifest { restored: None, contents: None, ..self.manifest.clone() };
-        let home = self.home.as_mut().ok_or_else(|| Error::Refused("the model has no folder".to_owned()))?;
+        let home = self.home.as_mut().ok_or(Error::NoFolder)?;
         home.check_writable()?;
         let outcome = match &mut self.model {
             Some(model) => commit::write(&*home.disk, &home.folder, manifest, model, &self.delta),
@@ -263,14 +262,22 @@ impl Session {
 }
 
 impl Home {
+    /// Maps the files of the model, unless they are: a session for a rollback opens without the current version.
+    fn map(&mut self, manifest: &Manifest) -> Result<(), Error> {
+        if self.files.is_empty() {
+            self.files = Files::open(&self.folder, manifest)?;
+        }
+        Ok(())
+    }
+
     pub fn check_writable(&self) -> Result<(), Error> {
         match self.lock {
             Some(_) => Ok(()),
-            None => Err(Error::Refused(format!("{} was opened to be read only", self.folder.display()))),
+            None => Err(Error::ReadOnly { path: self.folder.clone() }),
         }
     }
 }
 
 pub(crate) fn no_model(folder: &Path) -> Error {
-    Error::Refused(format!("{} is not a model; create one with: loranpac init", folder.display()))
+    Error::NoModel { path: folder.to_owned() }
 }

@@ -39,7 +39,7 @@ impl Verified {
     fn add(&mut self, error: Error) {
         match error {
             Error::Version { .. } => self.newer.push(error),
-            Error::Read { .. } => self.unreadable.push(error),
+            Error::Read(_) => self.unreadable.push(error),
             _ => self.damage.push(error),
         }
     }

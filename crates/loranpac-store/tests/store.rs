@@ -3,10 +3,11 @@
 mod common;
 
 use std::fs;
+use std::path::PathBuf;
 
 use common::*;
 use loranpac::{Config, Features, Model};
-use loranpac_store::{Edited, Error, Fingerprint, Rolled, Session};
+use loranpac_store::{Edited, Error, Fingerprint, Rolled, Session, Settings};
 use tempfile::TempDir;
 
 #[test]
@@ -38,9 +39,7 @@ fn learning_in_many_sessions_equals_learning_in_one_bit_for_bit() {
 
 #[test]
 fn a_model_that_was_read_knows_what_it_knew() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("m.lrp");
-    let mut model = Session::create(&path, &soft()).unwrap();
+    let (_folder, path, mut model) = created(&soft());
     for task in tasks(3) {
         learn(&mut model, &task);
     }
@@ -52,15 +51,13 @@ fn a_model_that_was_read_knows_what_it_knew() {
     assert!(model.manifest().weights.is_some());
     assert_eq!(model.prepared().unwrap().summary().verdict(), verdict);
     assert_eq!(scores_of(&model.classifier().unwrap()), before);
-    assert!(matches!(model.commit(), Err(Error::Refused(_))), "it was opened to be read");
+    assert!(matches!(model.commit(), Err(Error::ReadOnly { .. })), "it was opened to be read");
     assert_eq!(model.manifest().encoder.samples, 3 * EACH);
 }
 
 #[test]
 fn every_damaged_byte_is_found() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("m.lrp");
-    let mut model = Session::create(&path, &small()).unwrap();
+    let (_folder, path, mut model) = created(&small());
     for task in tasks(2) {
         learn(&mut model, &task);
     }
@@ -94,9 +91,7 @@ fn every_damaged_byte_is_found() {
 
 #[test]
 fn nothing_is_learned_on_damaged_ground() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("m.lrp");
-    let mut model = Session::create(&path, &small()).unwrap();
+    let (_folder, path, mut model) = created(&small());
     let tasks = tasks(2);
     learn(&mut model, &tasks[0]);
     drop(model);
@@ -113,9 +108,7 @@ fn nothing_is_learned_on_damaged_ground() {
 
 #[test]
 fn one_writer_at_a_time_and_readers_see_whole_versions() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("m.lrp");
-    let mut writer = Session::create(&path, &small()).unwrap();
+    let (_folder, path, mut writer) = created(&small());
     let error = Session::open_to_write(&path).err().unwrap().to_string();
     assert!(error.contains("another process"), "{error}");
     let tasks = tasks(6);
@@ -132,9 +125,7 @@ fn one_writer_at_a_time_and_readers_see_whole_versions() {
 
 #[test]
 fn earlier_versions_are_kept_and_come_back() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("m.lrp");
-    let mut model = Session::create(&path, &soft()).unwrap();
+    let (_folder, path, mut model) = created(&soft());
     model.keep(2);
     let mut states = Vec::new();
     for task in tasks(4) {
@@ -147,15 +138,16 @@ fn earlier_versions_are_kept_and_come_back() {
     assert_eq!(model.manifest().version, 5, "going back is a change like any other");
     learn(&mut model, &tasks(4)[3]);
     assert_eq!(scores(&path), states[3], "and learning goes on from there");
+    assert_eq!(model.rollback(None).unwrap(), Rolled::Back(5), "which is version 3 once more");
+    assert_eq!(model.rollback(None).unwrap(), Rolled::Back(2), "two versions are kept, so two steps are possible");
+    assert_eq!(scores(&path), states[1]);
     assert!(model.rollback(Some(1)).unwrap_err().to_string().contains("kept"));
     assert!(Session::verify(&path).unwrap().is_whole());
 }
 
 #[test]
 fn a_task_writes_what_is_new_and_not_the_whole_model() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("m.lrp");
-    let mut model = Session::create(&path, &soft()).unwrap();
+    let (_folder, path, mut model) = created(&soft());
     model.keep(0);
     let size = |version: u64| {
         let files = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap());
@@ -172,9 +164,7 @@ fn a_task_writes_what_is_new_and_not_the_whole_model() {
 
 #[test]
 fn small_parts_become_one_and_superseded_files_go() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("m.lrp");
-    let mut model = Session::create(&path, &small()).unwrap();
+    let (_folder, path, mut model) = created(&small());
     model.keep(0);
     let mut most = 0;
     for task in tasks(150) {
@@ -194,9 +184,7 @@ fn small_parts_become_one_and_superseded_files_go() {
 
 #[test]
 fn names_can_be_exchanged_in_one_step() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("m.lrp");
-    let mut model = Session::create(&path, &soft()).unwrap();
+    let (_folder, path, mut model) = created(&soft());
     learn(&mut model, &tasks(1)[0]);
     let before = scores(&path);
     let [a, b] = [0, 1].map(|class: usize| model.manifest().classes[class].label.clone());
@@ -214,9 +202,7 @@ fn names_can_be_exchanged_in_one_step() {
 /// Infinite width: a task writes its own samples and no more, and a model that was read is the one that was written.
 #[test]
 fn samples_that_are_kept_are_written_once() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("m.lrp");
-    let mut model = Session::create(&path, &infinite(soft().config)).unwrap();
+    let (_folder, path, mut model) = created(&infinite(soft().config));
     let tasks = tasks(4);
     for (t, task) in tasks.iter().enumerate() {
         learn(&mut model, task);
@@ -253,9 +239,7 @@ fn samples_that_are_kept_are_written_once() {
 /// Many small tasks do not leave as many files, and a version can be gone back to.
 #[test]
 fn small_parts_of_samples_become_one() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("m.lrp");
-    let mut model = Session::create(&path, &infinite(soft().config)).unwrap();
+    let (_folder, path, mut model) = created(&infinite(soft().config));
     let (x, y) = &tasks(1)[0];
     let mut most = 0;
     for i in 0..40 {
@@ -281,19 +265,22 @@ fn contains(path: &std::path::Path, numbers: &[f32]) -> bool {
     files.any(|bytes| bytes.windows(wanted.len()).any(|window| window == wanted))
 }
 
-#[test]
-fn a_manifest_of_infinite_width_that_lies_is_refused() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("m.lrp");
-    let config = loranpac::Config { max_rank: 40, chunk: 20, ..soft().config };
-    let mut model = Session::create(&path, &infinite(config)).unwrap();
-    tasks(4).iter().for_each(|task| learn(&mut model, task));
+/// A model of some tasks with its classifier, and its manifest.
+fn learned(settings: &Settings, count: usize) -> (TempDir, PathBuf, serde_json::Value) {
+    let (folder, path, mut model) = created(settings);
+    tasks(count).iter().for_each(|task| learn(&mut model, task));
     model.prepared().unwrap();
     model.commit().unwrap();
-    drop(model);
     let bytes = fs::read(path.join("MANIFEST")).unwrap();
     let json = &bytes[bytes.iter().position(|b| *b == b'\n').unwrap() + 1..];
-    let value: serde_json::Value = serde_json::from_slice(json).unwrap();
+    let manifest = serde_json::from_slice(json).unwrap();
+    (folder, path, manifest)
+}
+
+#[test]
+fn a_manifest_of_infinite_width_that_lies_is_refused() {
+    let config = loranpac::Config { max_rank: 40, chunk: 20, ..soft().config };
+    let (_folder, path, value) = learned(&infinite(config), 4);
     let refused = |change: &dyn Fn(&mut serde_json::Value)| {
         let mut value = value.clone();
         change(&mut value);
@@ -322,9 +309,7 @@ fn stands_in(path: &std::path::Path, numbers: &[f32]) -> bool {
 
 #[test]
 fn what_is_forgotten_or_taken_back_is_not_in_the_files_any_more() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("m.lrp");
-    let mut model = Session::create(&path, &soft()).unwrap();
+    let (_folder, path, mut model) = created(&soft());
     model.keep(0);
     let tasks = tasks(3);
     tasks.iter().for_each(|task| learn(&mut model, task));
@@ -360,16 +345,7 @@ fn signed(json: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_manifest_that_lies_is_refused_or_harmless() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("m.lrp");
-    let mut model = Session::create(&path, &small()).unwrap();
-    tasks(2).iter().for_each(|task| learn(&mut model, task));
-    model.prepared().unwrap();
-    model.commit().unwrap();
-    drop(model);
-    let bytes = fs::read(path.join("MANIFEST")).unwrap();
-    let json = &bytes[bytes.iter().position(|b| *b == b'\n').unwrap() + 1..];
-    let value: serde_json::Value = serde_json::from_slice(json).unwrap();
+    let (_folder, path, value) = learned(&small(), 2);
     let refused = |change: &dyn Fn(&mut serde_json::Value), words: &str| {
         let mut value = value.clone();
         change(&mut value);
@@ -408,8 +384,9 @@ fn a_manifest_that_lies_is_refused_or_harmless() {
     assert!(matches!(Session::open(&path), Err(Error::Version { .. })));
     // And whatever else the bytes may be: nothing panics.
     let mut random = Random(3);
+    let json = serde_json::to_vec_pretty(&value).unwrap();
     for _ in 0..2000 {
-        let mut changed = json.to_vec();
+        let mut changed = json.clone();
         for _ in 0..1 + random.below(3) {
             let at = random.below(changed.len());
             match random.below(3) {
@@ -481,10 +458,38 @@ fn a_session_with_a_folder_is_committed_or_copied_but_not_saved() {
     let [path, copy] = ["m.lrp", "copy.lrp"].map(|name| folder.path().join(name));
     let mut model = Session::create(&path, &small()).unwrap();
     learn(&mut model, &tasks(1)[0]);
-    assert!(matches!(model.save(&copy, false), Err(Error::Refused(_))));
+    assert!(matches!(model.save(&copy, false), Err(Error::HasFolder { .. })));
     model.save_copy(&copy).unwrap();
     learn(&mut model, &tasks(2)[1]);
     assert!(Session::verify(&path).unwrap().is_whole() && Session::verify(&copy).unwrap().is_whole());
     assert_eq!(Session::open(&copy).unwrap().manifest().tasks.len(), 1);
     assert_eq!(Session::open(&path).unwrap().manifest().tasks.len(), 2);
+}
+
+#[test]
+fn an_empty_model_in_memory_is_saved_to_the_folder_that_it_was_read_from() {
+    let (_folder, path, model) = created(&small());
+    drop(model);
+    let mut model = Session::open(&path).unwrap().into_memory().unwrap();
+    let mut other = Session::in_memory(&tiny()).unwrap();
+    assert!(matches!(other.save(&path, false), Err(Error::OtherModel { .. })), "its settings differ");
+    let (x, y) = &tasks(1)[0];
+    model.learn(Features::new(x, DIM).unwrap(), y).unwrap();
+    model.save(&path, false).unwrap();
+    assert_eq!(scores(&path), scores_of(&model.classifier().unwrap()));
+    assert_eq!(Session::open(&path).unwrap().manifest().version, 1);
+    assert!(Session::verify(&path).unwrap().is_whole());
+}
+
+#[test]
+fn a_session_for_a_rollback_reads_an_intact_model() {
+    let (_folder, path, mut model) = created(&small());
+    learn(&mut model, &tasks(1)[0]);
+    model.prepared().unwrap();
+    model.commit().unwrap();
+    let expected = basis(model.model().unwrap());
+    drop(model);
+    let mut model = Session::open_to_roll_back(&path).unwrap();
+    assert_eq!(scores_of(&model.predictor().unwrap()), scores(&path));
+    assert_eq!(basis(model.model().unwrap()), expected);
 }

@@ -42,6 +42,7 @@ pub(crate) struct Reduction {
 }
 
 /// The diagonal and the subdiagonal (with a zero at its end) of T.
+#[derive(Clone)]
 pub(crate) struct Tridiagonal {
     pub diagonal: Vec<f64>,
     pub subdiagonal: Vec<f64>,

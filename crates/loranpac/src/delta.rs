@@ -21,6 +21,9 @@ pub struct Delta {
     classes: usize,
 }
 
+/// A callback that receives the changes of an operation, one delta after the other.
+pub type Receiver<'a> = &'a mut dyn FnMut(Delta);
+
 impl Delta {
     /// Creates an empty delta for a model of `classes` classes.
     pub(crate) fn none(classes: usize) -> Self {

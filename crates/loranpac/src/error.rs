@@ -1,5 +1,7 @@
 //! Errors of the engine, with the fields that are needed to correct them.
 
+use crate::words::count;
+
 /// An error of the engine. A call that returns an error leaves the model unchanged, except for [`Error::Eigen`] from
 /// learning with a method that truncates afterwards (the LoRanPAC family, OR-Fit): the task is then part of the model,
 /// and only its truncation is missing.
@@ -27,7 +29,7 @@ pub enum Error {
         limit: f32,
     },
     /// The samples have another number of features than the model.
-    #[error("the samples have {found} features each, but the model was made for {expected}")]
+    #[error("the samples have {} each, but the model was made for {expected}", count(*found, "feature"))]
     Dimension {
         /// The number that the model expects.
         expected: usize,
@@ -35,7 +37,7 @@ pub enum Error {
         found: usize,
     },
     /// A flat array does not divide into rows.
-    #[error("{length} numbers do not divide into rows of {dim} features")]
+    #[error("{} cannot be divided into rows of {}", count(*length, "number"), count(*dim, "feature"))]
     Ragged {
         /// Length of the flat array.
         length: usize,
@@ -43,7 +45,7 @@ pub enum Error {
         dim: usize,
     },
     /// Labels and samples differ in number.
-    #[error("{samples} samples but {labels} labels; there must be one label per sample")]
+    #[error("{} but {}; there must be one label per sample", count(*samples, "sample"), count(*labels, "label"))]
     LabelCount {
         /// Number of samples.
         samples: usize,
@@ -104,8 +106,9 @@ pub enum Error {
     },
     /// Samples cannot be unlearned exactly, because cuts have removed parts of them.
     #[error(
-        "samples cannot be unlearned exactly: {cuts} cuts of the spectrum (a cap on the basis, or the paper schedule) have \
-         removed parts of them; learn a new model without them"
+        "samples cannot be unlearned exactly: {} of the spectrum (a cap on the basis, or the paper schedule) removed parts of \
+         them; learn a new model without them",
+        count(*cuts, "cut")
     )]
     NotExact {
         /// Cuts so far.
@@ -118,7 +121,7 @@ pub enum Error {
     )]
     RoundedAway,
     /// All samples would be unlearned.
-    #[error("unlearning {samples} samples would leave none; create a new model instead")]
+    #[error("unlearning {} would leave none; create a new model instead", count(*samples, "sample"))]
     NothingLeft {
         /// Number of samples to be unlearned.
         samples: usize,
@@ -138,7 +141,7 @@ pub enum Error {
         theirs: String,
     },
     /// No class has this label.
-    #[error("there is no class {label}; the model has {classes} classes")]
+    #[error("there is no class {label}; the model has {}", count(*classes, "class"))]
     UnknownClass {
         /// The label that was given.
         label: String,

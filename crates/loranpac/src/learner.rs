@@ -6,6 +6,7 @@ use crate::certificate::{Certificate, Verdict};
 use crate::classifier::Classifier;
 use crate::error::Error;
 use crate::features::Features;
+use crate::filter::Facts;
 use crate::label::{Label, LabelTable};
 
 /// A method that learns task after task. Unless its entry in the registry states otherwise, it does not keep samples
@@ -53,6 +54,7 @@ pub struct StreamSizes {
     /// Number of classes at the end.
     pub classes: usize,
 }
+
 /// A summary of a model.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Summary {
@@ -80,6 +82,20 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Returns the facts of a classifier, and the certificate that follows from them; an empty summary without a classifier.
+    pub(crate) fn of(classifier: Option<&Classifier>, certificate: impl FnOnce(Facts) -> Certificate) -> Summary {
+        let Some(&facts) = classifier.and_then(Classifier::facts) else { return Summary::default() };
+        Summary {
+            kept_rank: Some(facts.kept),
+            ridge: Some(facts.ridge),
+            train_mse: Some(facts.train_mse),
+            train_mse_upper: Some(facts.train_mse_upper),
+            certificate: Some(certificate(facts)),
+            leave_one_out: facts.leave_one_out,
+            ..Summary::default()
+        }
+    }
+
     /// Returns the certificate as text, if there is one.
     pub fn verdict(&self) -> Option<Verdict> {
         let mse = self.train_mse?;

@@ -50,6 +50,7 @@ mod statistics;
 mod tridiagonal;
 mod truncation;
 mod width;
+mod words;
 
 pub use certificate::{Assumptions, Bounds, Certificate, Gaussian, Verdict};
 pub use classifier::{CHUNK, Classifier, UNCALIBRATED, Weights, softmax};
@@ -69,12 +70,13 @@ pub use width::Width;
 pub mod internals {
     pub use crate::basis::{Basis, Split};
     pub use crate::buffer::{Buffer, Source};
-    pub use crate::delta::Delta;
+    pub use crate::delta::{Delta, Receiver};
     pub use crate::factor::Factor;
     pub use crate::gram::{Eigen, Gram};
     pub use crate::methods::{Evicted, ExplicitModel, KernelModel, KernelState};
     pub use crate::scalar::Scalar;
     pub use crate::statistics::{Cut, DEFAULT_DROP, Losses, State, Statistics, Step};
+    pub use crate::words::count;
 }
 
 /// Compiles and runs the examples of the documentation page on the library.

@@ -35,62 +35,81 @@ pub(crate) fn eigenvalues(a: MatMut<'_, f64>) -> Result<Vec<f64>, NoConvergence>
     Ok(values)
 }
 
-/// Computes `B <- B f(A)` for the symmetric matrix in the lower triangle of `a` (destroyed).
-///
-/// `f` is called once: with the eigenvalues in descending order and, for each, the squared norm of B's component
-/// along its eigenvector. It returns the value of f at each eigenvalue.
-pub(crate) fn apply_function(
-    mut a: MatMut<'_, f64>,
-    mut b: MatMut<'_, f64>,
-    f: impl FnOnce(&[f64], &[f64]) -> Vec<f64>,
-) -> Result<(), NoConvergence> {
-    let (n, rows) = (a.nrows(), b.nrows());
-    if n == 0 || rows == 0 {
-        f(&[], &[]);
-        return Ok(());
-    }
-    let (tridiagonal, reduction) = band::reduce(a.rb_mut());
-    reduction.first.apply(a.rb(), b.rb_mut());
+/// Z and T of a matrix A. The vectors of Q1 are in the matrix that was reduced.
+pub(crate) struct Reduced {
+    tridiagonal: Tridiagonal,
+    reduction: Reduction,
+}
 
-    // B V; T is stored at the start of each segment.
-    let mut groups = pack(b.rb());
-    transform(&reduction, &mut groups, false);
-    let mut checkpoints = Vec::new();
-    let mut rotations = Rotations::default();
-    let mut ql = Ql::new(tridiagonal);
-    loop {
-        checkpoints.push(ql.clone());
-        let more = ql.segment(&mut rotations)?;
-        rotations.turn(&mut groups, false);
-        if !more {
-            break;
+impl Reduced {
+    /// Reduces the symmetric matrix in the lower triangle of `a`, which holds the vectors of Q1 afterwards.
+    pub fn new(a: MatMut<'_, f64>) -> Self {
+        let (tridiagonal, reduction) = band::reduce(a);
+        Reduced { tridiagonal, reduction }
+    }
+
+    /// Computes `B <- B f(A)`; `a` holds the vectors of Q1.
+    ///
+    /// `f` is called once: with the eigenvalues in descending order and, for each, the squared norm of B's component
+    /// along its eigenvector. It returns the value of f at each eigenvalue.
+    pub fn apply_function(
+        &self,
+        a: MatRef<'_, f64>,
+        mut b: MatMut<'_, f64>,
+        f: impl FnOnce(&[f64], &[f64]) -> Vec<f64>,
+    ) -> Result<(), NoConvergence> {
+        if a.nrows() == 0 || b.nrows() == 0 {
+            f(&[], &[]);
+            return Ok(());
         }
+        let first = &self.reduction.first;
+        first.apply(a, b.rb_mut());
+        self.apply_inner(b.rb_mut(), f)?;
+        first.undo(a, b);
+        Ok(())
     }
 
-    // f(mu), in the order of f and back.
-    let mut order: Vec<usize> = (0..n).collect();
-    order.sort_by(|&i, &j| ql.d[j].total_cmp(&ql.d[i]));
-    let values: Vec<f64> = order.iter().map(|&i| ql.d[i]).collect();
-    let energies: Vec<f64> =
-        order.iter().map(|&i| groups.iter().map(|g| g[i].iter().map(|v| v * v).sum::<f64>()).sum()).collect();
-    let weights = f(&values, &energies);
-    for (place, &i) in order.iter().enumerate() {
-        groups.iter_mut().for_each(|group| group[i].iter_mut().for_each(|v| *v *= weights[place]));
-    }
-
-    // ... V' Z'
-    let mut last = true;
-    while let Some(mut ql) = checkpoints.pop() {
-        if !last {
-            ql.segment(&mut rotations)?;
+    /// Computes `B <- B f(Q2 T Q2')`.
+    fn apply_inner(&self, b: MatMut<'_, f64>, f: impl FnOnce(&[f64], &[f64]) -> Vec<f64>) -> Result<(), NoConvergence> {
+        // B V; T is stored at the start of each segment.
+        let mut groups = pack(b.rb());
+        transform(&self.reduction, &mut groups, false);
+        let mut checkpoints = Vec::new();
+        let mut rotations = Rotations::default();
+        let mut ql = Ql::new(self.tridiagonal.clone());
+        loop {
+            checkpoints.push(ql.clone());
+            let more = ql.segment(&mut rotations)?;
+            rotations.turn(&mut groups, false);
+            if !more {
+                break;
+            }
         }
-        last = false;
-        rotations.turn(&mut groups, true);
+
+        // f(mu), in the order of f and back.
+        let mut order: Vec<usize> = (0..ql.d.len()).collect();
+        order.sort_by(|&i, &j| ql.d[j].total_cmp(&ql.d[i]));
+        let values: Vec<f64> = order.iter().map(|&i| ql.d[i]).collect();
+        let energies: Vec<f64> =
+            order.iter().map(|&i| groups.iter().map(|g| g[i].iter().map(|v| v * v).sum::<f64>()).sum()).collect();
+        let weights = f(&values, &energies);
+        for (place, &i) in order.iter().enumerate() {
+            groups.iter_mut().for_each(|group| group[i].iter_mut().for_each(|v| *v *= weights[place]));
+        }
+
+        // ... V' Q2'
+        let mut last = true;
+        while let Some(mut ql) = checkpoints.pop() {
+            if !last {
+                ql.segment(&mut rotations)?;
+            }
+            last = false;
+            rotations.turn(&mut groups, true);
+        }
+        transform(&self.reduction, &mut groups, true);
+        unpack(&groups, b);
+        Ok(())
     }
-    transform(&reduction, &mut groups, true);
-    unpack(&groups, b.rb_mut());
-    reduction.first.undo(a.rb(), b);
-    Ok(())
 }
 
 /// Computes `B <- B Q2`, or `B Q2'`, for all groups, in parallel and with the widest vectors that the machine has.
@@ -307,16 +326,23 @@ mod tests {
         let b = Mat::from_fn(rows, n, |i, j| ((i * 31 + j * 7) % 17) as f64 - 8.0);
         // The expected result of a polynomial needs no eigenvectors: f(x) = 2 x - x^2 / largest.
         let expected = &b * (&a * 2.0 - &a * &a * (1.0 / largest));
-        let mut result = b.clone();
-        apply_function(a.clone().as_mut(), result.as_mut(), |mu, energy| {
-            assert!(mu.iter().zip(&sorted).all(|(x, y)| (x - y).abs() < 1e-12 * n as f64 * largest), "{mu:?}");
-            let total: f64 = energy.iter().sum();
-            assert!((total - b.squared_norm_l2()).abs() < 1e-9 * (1.0 + total));
-            mu.iter().map(|x| 2.0 * x - x * x / largest).collect()
-        })
-        .unwrap();
+        let mut reduced = a.clone();
+        let reduction = Reduced::new(reduced.as_mut());
+        let applied = || {
+            let mut result = b.clone();
+            let f = |mu: &[f64], energy: &[f64]| -> Vec<f64> {
+                assert!(mu.iter().zip(&sorted).all(|(x, y)| (x - y).abs() < 1e-12 * n as f64 * largest), "{mu:?}");
+                let total: f64 = energy.iter().sum();
+                assert!((total - b.squared_norm_l2()).abs() < 1e-9 * (1.0 + total));
+                mu.iter().map(|x| 2.0 * x - x * x / largest).collect()
+            };
+            reduction.apply_function(reduced.as_ref(), result.as_mut(), f).unwrap();
+            result
+        };
+        let result = applied();
         let error = (&result - &expected).norm_max() / (1.0 + expected.norm_max());
         assert!(error < 1e-12 * n as f64, "n = {n}: {error:e}");
+        assert_eq!(result, applied(), "a reduction gives the same result again");
         let alone = eigenvalues(a.clone().as_mut()).unwrap();
         assert!(alone.iter().zip(&sorted).all(|(x, y)| (x - y).abs() < 1e-12 * n as f64 * largest));
     }
@@ -343,6 +369,16 @@ mod tests {
     fn several_segments_give_the_same_as_one() {
         // More rotations than one segment holds.
         check(&(0..1300).map(|i| 1.0 + (i as f64 * 0.7).sin()).collect::<Vec<_>>(), 2);
+    }
+
+    #[test]
+    fn an_empty_matrix_and_no_rows_are_no_trouble() {
+        for (n, rows) in [(0, 3), (40, 0)] {
+            let mut a = Mat::<f64>::identity(n, n);
+            let reduction = Reduced::new(a.as_mut());
+            let applied = reduction.apply_function(a.as_ref(), Mat::zeros(rows, n).as_mut(), |_, _| Vec::new());
+            assert_eq!(applied, Ok(()));
+        }
     }
 
     #[test]

@@ -8,10 +8,23 @@ use std::fmt::Write;
 /// The look of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Style {
-    /// Number of the colour in `chart.css`.
-    colour: usize,
+    colour: Colour,
     dash: Dash,
     marker: Marker,
+}
+
+/// The colours, in the order of their numbers in `chart.css`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Colour {
+    Blue,
+    Vermilion,
+    Green,
+    Purple,
+    Ochre,
+    Sky,
+    Ink,
+    Brown,
+    Grey,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,44 +47,35 @@ enum Marker {
     Ring,
 }
 
+use Colour::{Blue, Brown, Green, Grey, Ink, Ochre, Purple, Sky, Vermilion};
 use Dash::{Dots, Long, Short, Solid};
 use Marker::{Circle, Cross, Diamond, Inverted, Plus, Ring, Square, Triangle};
 
-const BLUE: usize = 0;
-const VERMILION: usize = 1;
-const GREEN: usize = 2;
-const PURPLE: usize = 3;
-const OCHRE: usize = 4;
-const SKY: usize = 5;
-const INK: usize = 6;
-const BROWN: usize = 7;
-const GREY: usize = 8;
-
 /// The look of every method.
-const METHODS: [(&str, usize, Dash, Marker); 17] = [
-    ("loranpac-soft", BLUE, Solid, Circle),
-    ("loranpac", VERMILION, Solid, Square),
-    ("ranpac", GREEN, Long, Triangle),
-    ("layup", GREEN, Short, Plus),
-    ("slda", PURPLE, Short, Diamond),
-    ("randumb", PURPLE, Dots, Ring),
-    ("simplecil", OCHRE, Dots, Inverted),
-    ("min-norm", INK, Long, Cross),
-    ("min-norm-drifting", INK, Dots, Plus),
-    ("min-norm-joint", INK, Short, Ring),
-    ("ridge-truncated", SKY, Solid, Diamond),
-    ("rls", SKY, Long, Plus),
-    ("ogd", BROWN, Solid, Triangle),
-    ("pca-ogd", BROWN, Long, Inverted),
-    ("or-fit", BROWN, Dots, Cross),
-    ("lc-x", GREY, Long, Square),
-    ("lc-h", GREY, Solid, Ring),
+const METHODS: [(&str, Colour, Dash, Marker); 17] = [
+    ("loranpac-soft", Blue, Solid, Circle),
+    ("loranpac", Vermilion, Solid, Square),
+    ("ranpac", Green, Long, Triangle),
+    ("layup", Green, Short, Plus),
+    ("slda", Purple, Short, Diamond),
+    ("randumb", Purple, Dots, Ring),
+    ("simplecil", Ochre, Dots, Inverted),
+    ("min-norm", Ink, Long, Cross),
+    ("min-norm-drifting", Ink, Dots, Plus),
+    ("min-norm-joint", Ink, Short, Ring),
+    ("ridge-truncated", Sky, Solid, Diamond),
+    ("rls", Sky, Long, Plus),
+    ("ogd", Brown, Solid, Triangle),
+    ("pca-ogd", Brown, Long, Inverted),
+    ("or-fit", Brown, Dots, Cross),
+    ("lc-x", Grey, Long, Square),
+    ("lc-h", Grey, Solid, Ring),
 ];
 
 const DASHES: [Dash; 4] = [Solid, Long, Short, Dots];
 const MARKERS: [Marker; 8] = [Circle, Square, Triangle, Inverted, Diamond, Cross, Plus, Ring];
 /// Colours of lines that are not told apart by method, all but that of min-norm.
-const OTHERS: [usize; 8] = [GREEN, PURPLE, SKY, OCHRE, BLUE, VERMILION, BROWN, GREY];
+const OTHERS: [Colour; 8] = [Green, Purple, Sky, Ochre, Blue, Vermilion, Brown, Grey];
 
 impl Style {
     /// The look of a method.
@@ -98,7 +102,7 @@ impl Style {
 
     /// CSS class that sets the colour.
     pub(super) fn colour(self) -> String {
-        format!("c{}", self.colour)
+        format!("c{}", self.colour as usize)
     }
 
     /// CSS classes of the line itself.
@@ -151,7 +155,7 @@ mod tests {
         }
         let looks: HashSet<_> = METHODS.iter().map(|(_, _, dash, marker)| (dash, marker)).collect();
         assert_eq!(looks.len(), METHODS.len(), "two methods look the same in black and white");
-        let first: HashSet<usize> = ["loranpac-soft", "loranpac", "ranpac", "slda", "simplecil", "min-norm"]
+        let first: HashSet<Colour> = ["loranpac-soft", "loranpac", "ranpac", "slda", "simplecil", "min-norm"]
             .map(|name| Style::of(name).colour)
             .into();
         assert_eq!(first.len(), 6, "methods that are often compared have different colours");

@@ -54,8 +54,8 @@ pub(super) fn write(report: &Contents<'_>) -> String {
 
 const COMPARISON: &str = "<section id=\"compare\" hidden><h2>Compare two methods</h2>\n\
     <p><select id=\"left\" aria-label=\"first method\"></select> against <select id=\"right\" aria-label=\"second method\"></select>, \
-    by <select id=\"measure\" aria-label=\"measure\"><option value=\"final\">final accuracy</option>\
-    <option value=\"total\">total accuracy</option><option value=\"seconds\">seconds</option>\
+    by <select id=\"measure\" aria-label=\"measure\"><option value=\"accuracy\">accuracy</option>\
+    <option value=\"final\">final accuracy</option><option value=\"total\">total accuracy</option><option value=\"seconds\">seconds</option>\
     <option value=\"mib\">model, MiB</option></select></p>\n\
     <p id=\"verdict\" role=\"status\"></p><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Pairs of runs\">\
     <table class=\"sortable\" id=\"pairs\"></table></div></section>\n";

@@ -9,6 +9,8 @@ mod runs;
 
 use std::path::Path;
 
+use loranpac_data::ReadError;
+
 use crate::cache::write_atomically;
 use crate::chart::{self, Heights};
 use crate::error::Error;
@@ -58,7 +60,7 @@ impl<'a> Report<'a> {
 
 /// Removes the tables and figures of an earlier report: the new one may have fewer.
 fn remove_old(folder: &Path) -> Result<(), Error> {
-    let unreadable = |source| Error::Read { path: folder.to_owned(), source };
+    let unreadable = |source| ReadError::new(folder, source);
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -32,7 +32,7 @@ impl<'a> Runs<'a> {
 
     /// Heads of the columns. The first `words()` hold words, the others numbers.
     pub fn columns(&self) -> Vec<&'static str> {
-        let mut all = vec!["data", "run", "tasks", "seed", "final %", "total %", "forgetting"];
+        let mut all = vec!["data", "run", "tasks", "seed", "accuracy %", "final %", "total %", "forgetting"];
         all.extend(["learn s", "weights s", "eval s", "model"]);
         if self.widths {
             all.insert(2, "width E");
@@ -60,6 +60,7 @@ impl<'a> Runs<'a> {
             join(&named, record),
             Axis::Inc.place(record).text,
             if spec.order.is_some() { "given".to_owned() } else { spec.seed.to_string() },
+            with_spread(run.final_accuracy_samples, None, 2),
             with_spread(run.final_accuracy, None, 2),
             with_spread(run.total_accuracy, None, 2),
             with_spread(run.forgetting, None, 2),
@@ -77,7 +78,12 @@ impl<'a> Runs<'a> {
     /// What the columns mean: name and sentence.
     pub fn meanings(&self) -> Vec<(&'static str, &'static str)> {
         let of = |name: &'static str, metric: Metric| metric.meaning().map(|meaning| (name, meaning));
-        let accuracies = [of("final", Metric::Final), of("total", Metric::Total), of("forgetting", Metric::Forgetting)];
+        let accuracies = [
+            of("accuracy", Metric::Accuracy),
+            of("final", Metric::Final),
+            of("total", Metric::Total),
+            of("forgetting", Metric::Forgetting),
+        ];
         let rest = [
             ("learn, weights, eval", "Seconds to learn all tasks, to form classifiers, and to evaluate them."),
             ("model", "Memory that the model keeps between tasks."),
@@ -97,6 +103,7 @@ impl<'a> Runs<'a> {
                 "stream": Axis::Inc.place(record).text,
                 "seed": run.seed,
                 "lift_seed": run.config.spec.lift_seed,
+                "accuracy": run.final_accuracy_samples,
                 "final": run.final_accuracy,
                 "total": run.total_accuracy,
                 "seconds": Metric::Seconds.of(run),

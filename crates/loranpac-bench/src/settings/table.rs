@@ -43,7 +43,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "width",
         section: LIFT,
         placeholder: "E",
-        help: "Width of the lifted features, or `infinite`: exact by their kernel, but samples are kept",
+        help: "Width of the lifted features, or infinite: exact by their kernel, but samples are kept",
         always: true,
         read: |spec, value| spec.widen(value.to_string().parse()?),
         show: |spec| match spec.width {
@@ -90,7 +90,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "max-rank",
         section: METHOD,
         placeholder: "R",
-        help: "Keep at most R directions, the paper's r_max",
+        help: "Cut to R directions, the paper's r_max; up to R + max(R/4, 384) are kept between cuts",
         read: |spec, value| {
             spec.max_rank = value.count(1)?;
             Ok(())

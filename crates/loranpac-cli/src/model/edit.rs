@@ -34,6 +34,19 @@ pub struct RenameArgs {
     to: String,
 }
 
+/// Options of edits of samples.
+#[derive(clap::Args)]
+struct EditArgs {
+    /// Apply it again, although it was applied before: for samples that were learned several times
+    #[arg(long)]
+    again: bool,
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    #[command(flatten)]
+    samples: Samples,
+}
+
 /// Options of `relabel`.
 #[derive(clap::Args)]
 pub struct RelabelArgs {
@@ -47,14 +60,8 @@ pub struct RelabelArgs {
     /// Their new label
     #[arg(long, value_name = "CLASS")]
     to: String,
-    /// Apply it again, although it was applied before: for samples that were learned several times
-    #[arg(long)]
-    again: bool,
-    /// Threads [default: all cores]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
     #[command(flatten)]
-    samples: Samples,
+    edit: EditArgs,
 }
 
 /// Options of `unlearn`.
@@ -64,14 +71,8 @@ pub struct UnlearnArgs {
     model: PathBuf,
     /// Samples that the model has learned, with the labels under which it learned them
     file: PathBuf,
-    /// Apply it again, although it was applied before: for samples that were learned several times
-    #[arg(long)]
-    again: bool,
-    /// Threads [default: all cores]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
     #[command(flatten)]
-    samples: Samples,
+    edit: EditArgs,
 }
 
 fn labels(model: &Session) -> Vec<Label> {
@@ -203,10 +204,10 @@ fn rename_class(args: &RenameArgs) -> Result<()> {
 }
 
 pub fn relabel(args: RelabelArgs) -> Result<()> {
-    on_threads(args.threads, || {
+    on_threads(args.edit.threads, || {
         let mut model = open(&args.model, EDIT_ROWS)?;
         let (known, dim) = (labels(&model), model.manifest().lift.dim);
-        let (x, own) = read_all(args.samples.open(&args.file, dim)?)?;
+        let (x, own) = read_all(args.edit.samples.open(&args.file, dim)?)?;
         let x = Features::new(&x, dim)?;
         let from = match (&args.from, own) {
             (Some(from), _) => match find_label(&known, from) {
@@ -215,7 +216,7 @@ pub fn relabel(args: RelabelArgs) -> Result<()> {
                 Err(unknown) => {
                     let to = find_label(&known, &args.to).unwrap_or_else(|_| new_label(&known, &args.to));
                     let to = vec![to; x.len()];
-                    for from in written_as(from).filter(|_| !args.again) {
+                    for from in written_as(from).filter(|_| !args.edit.again) {
                         let from = vec![from; x.len()];
                         if let Ok(Edited::Already { version }) = model.relabel(x, &from, &to, false) {
                             return already(version, AGAIN);
@@ -229,7 +230,7 @@ pub fn relabel(args: RelabelArgs) -> Result<()> {
         };
         let to = find_label(&known, &args.to).unwrap_or_else(|_| new_label(&known, &args.to));
         let to = vec![to; x.len()];
-        match model.relabel(x, &from, &to, args.again)? {
+        match model.relabel(x, &from, &to, args.edit.again)? {
             Edited::Already { version } => return already(version, AGAIN),
             Edited::Done { unchecked } => warn_unchecked(unchecked),
         }
@@ -239,13 +240,13 @@ pub fn relabel(args: RelabelArgs) -> Result<()> {
 }
 
 pub fn unlearn(args: UnlearnArgs) -> Result<()> {
-    on_threads(args.threads, || {
+    on_threads(args.edit.threads, || {
         let mut model = open(&args.model, EDIT_ROWS)?;
         let dim = model.manifest().lift.dim;
-        let (x, own) = read_all(args.samples.open_labelled(&args.file, dim)?)?;
+        let (x, own) = read_all(args.edit.samples.open_labelled(&args.file, dim)?)?;
         let (x, own) = (Features::new(&x, dim)?, own.unwrap_or_default());
         let tasks = model.manifest().tasks.len();
-        match model.unlearn(x, &own, args.again)? {
+        match model.unlearn(x, &own, args.edit.again)? {
             Edited::Already { version } => return already(version, AGAIN),
             Edited::Done { unchecked } => warn_unchecked(unchecked),
         }

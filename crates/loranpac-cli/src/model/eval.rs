@@ -18,6 +18,18 @@ use crate::words::count;
 /// Number of bins of the calibration error.
 const BINS: usize = 15;
 
+/// Options of both commands.
+#[derive(clap::Args)]
+struct MeasureArgs {
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    #[command(flatten)]
+    json: Json<true>,
+    #[command(flatten)]
+    samples: Samples,
+}
+
 /// Options of `eval`.
 #[derive(clap::Args)]
 pub struct Args {
@@ -28,13 +40,8 @@ pub struct Args {
     /// Also count a sample as right if its class is among the K best
     #[arg(long, default_value_t = 5, value_name = "K")]
     top: usize,
-    /// Threads [default: all cores]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
     #[command(flatten)]
-    json: Json<true>,
-    #[command(flatten)]
-    samples: Samples,
+    measure: MeasureArgs,
 }
 
 /// Options of `calibrate`.
@@ -44,13 +51,8 @@ pub struct CalibrateArgs {
     model: PathBuf,
     /// Samples with labels that the model has not learned; the test split is read where a file has two
     file: PathBuf,
-    /// Threads [default: all cores]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
     #[command(flatten)]
-    json: Json<true>,
-    #[command(flatten)]
-    samples: Samples,
+    measure: MeasureArgs,
 }
 
 /// Scores of labelled samples whose class is in the model, and the labels of the others.
@@ -84,13 +86,13 @@ fn score(classifier: &Classifier, file: &Path, samples: &Samples) -> Result<Scor
 }
 
 pub fn main(args: Args) -> Result<()> {
-    on_threads(args.threads, || eval(&args))
+    on_threads(args.measure.threads, || eval(&args))
 }
 
 fn eval(args: &Args) -> Result<()> {
     let predictor = Predictor::open(&args.model, false)?;
     let classifier = &predictor.classifier;
-    let Scored { samples, unknown, .. } = score(classifier, &args.file, &args.samples)?;
+    let Scored { samples, unknown, .. } = score(classifier, &args.file, &args.measure.samples)?;
     let mut classes: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
     let mut confused: BTreeMap<(usize, usize), usize> = BTreeMap::new();
     let (mut right, mut near) = (0, 0);
@@ -157,7 +159,7 @@ fn eval(args: &Args) -> Result<()> {
     if !rows.is_empty() {
         words += &format!("\n{}", table::render(&["hardest classes", "%", "samples", "most often taken for"], &rows));
     }
-    Ok(print(&args.json, &value, &words)?)
+    Ok(print(&args.measure.json, &value, &words)?)
 }
 
 /// Computes the expected calibration error: the mean difference of confidence and accuracy over bins of confidence.
@@ -174,9 +176,9 @@ fn calibration_error(samples: &[(Vec<f32>, usize)], temperature: f64) -> f64 {
 }
 
 pub fn calibrate(args: CalibrateArgs) -> Result<()> {
-    on_threads(args.threads, || {
+    on_threads(args.measure.threads, || {
         let mut predictor = Predictor::of(Session::open_to_write(&args.model)?, &args.model, false)?;
-        let Scored { samples, unknown, fingerprint } = score(&predictor.classifier, &args.file, &args.samples)?;
+        let Scored { samples, unknown, fingerprint } = score(&predictor.classifier, &args.file, &args.measure.samples)?;
         let temperature = fit(&samples);
         let loss = |t: f64| negative_log_likelihood(samples.iter().map(|(s, c)| (s.as_slice(), *c)), t);
         let before = predictor.temperature();
@@ -201,6 +203,6 @@ pub fn calibrate(args: CalibrateArgs) -> Result<()> {
             errors[1].1,
             errors[0].1
         );
-        Ok(changed(print(&args.json, &value, &words))?)
+        Ok(changed(print(&args.measure.json, &value, &words))?)
     })
 }

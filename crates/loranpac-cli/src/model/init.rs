@@ -10,6 +10,7 @@ use loranpac_store::{Error, LiftRecord, Session, Settings};
 
 use super::{Samples, new_folder, on_threads, shown};
 use crate::say::{changed, say};
+use crate::words::count;
 
 /// Options of `init`.
 #[derive(clap::Args)]
@@ -63,7 +64,7 @@ pub struct Args {
     /// Hard: cut when the classifier is formed, or after every task as in the paper
     #[arg(long, value_enum, default_value = "late")]
     schedule: ScheduleArg,
-    /// Keep at most R directions; at infinite width, R samples (and up to a quarter more between cuts)
+    /// Cut to R directions (samples at infinite width); up to R + max(R/4, 384) are kept between cuts
     #[arg(long, default_value_t = Config::default().max_rank, value_name = "R")]
     max_rank: usize,
     /// Earlier versions to keep, for rollback
@@ -152,10 +153,10 @@ fn init(args: &Args) -> Result<()> {
         outcome => drop(outcome?),
     }
     let lift = &settings.lift;
-    let (name, dim) = (shown(&folder), lift.dim);
+    let (name, dim) = (shown(&folder), count(lift.dim, "feature"));
     let what = match lift.width.is_infinite() {
         false => format!("lifted to {} by {}", lift.width, lift.name),
         true => "infinite width; the model keeps the samples that it learns".to_owned(),
     };
-    Ok(changed(say!("{name}: {dim} features, {what}\nNext: loranpac learn {name} FILE..."))?)
+    Ok(changed(say!("{name}: {dim}, {what}\nNext: loranpac learn {name} FILE..."))?)
 }

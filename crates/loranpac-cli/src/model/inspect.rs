@@ -79,7 +79,11 @@ fn inspect(args: &Args) -> Result<()> {
         words += "\nthe classifier has not been formed since the model last changed; predict and learn form it\n";
     }
     if let Some(values) = spectrum.filter(|values| !values.is_empty()) {
-        words += &format!("\nspectrum: {rank} eigenvalues, largest first, logarithmic\n{}", sketch(&values));
+        words += &format!(
+            "\nspectrum: {}, largest first, logarithmic\n{}",
+            words::count(rank, "eigenvalue"),
+            sketch(&values)
+        );
     }
     Ok(print(&args.json, &value, &words)?)
 }
@@ -114,11 +118,13 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
     let (lifted, parts) = match manifest.keeps_samples() {
         true => (
             "infinite width, by the arc-cosine kernel: SAMPLES ARE KEPT (not exemplar-free)".to_owned(),
-            "samples (and a quarter more between cuts)",
+            words::count(config.max_rank, "sample") + " (and a quarter more between cuts)",
         ),
-        false => (format!("{} to {} features, seed {}", escape(&lift.name), lift.width, lift.seed), "directions"),
+        false => (
+            format!("{} to {}, seed {}", escape(&lift.name), words::count(lift.computed(), "feature"), lift.seed),
+            words::count(config.max_rank, "direction"),
+        ),
     };
-    let kept_parts = super::parts(manifest);
     let labelled: usize = manifest.classes.iter().map(|class| class.count).sum();
     let forgotten = match manifest.samples - labelled {
         0 => String::new(),
@@ -126,22 +132,21 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
     };
     let mut text = format!(
         "{}, version {}{kept}, {} in {}\n\
-         encoder   {encoder}, {} features\n\
+         encoder   {encoder}, {}\n\
          lift      {lifted}\n\
-         filter    {filter}, {} schedule, at most {} {parts}\n\
-         learned   {}{forgotten} of {} in {}, {} {kept_parts}\n\
+         filter    {filter}, {} schedule, at most {parts}\n\
+         learned   {}{forgotten} of {} in {}, {}\n\
          scores    {calibrated}\n",
         shown(&args.model),
         manifest.version,
         human_bytes(bytes as usize),
         words::count(manifest.files.len(), "file"),
-        lift.dim,
+        words::count(lift.dim, "feature"),
         words::schedule(config.schedule),
-        config.max_rank,
         words::count(manifest.samples, "sample"),
         words::count(manifest.classes.len(), "class"),
         words::count(tasks.len(), "task"),
-        manifest.rank(),
+        super::parts(manifest),
     );
     let shown = if args.classes { manifest.classes.len() } else { 10 };
     if !manifest.classes.is_empty() {
@@ -151,8 +156,8 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
             classes.iter().take(shown).map(|class| vec![class.label.to_string(), class.count.to_string()]).collect();
         text += &format!("\n{}", table::render(&["class", "samples"], &rows));
         if classes.len() > shown {
-            let least = classes.last().map_or(0, |class| class.count);
-            text += &format!("... {} more, the smallest with {least} samples (--classes)\n", classes.len() - shown);
+            let least = words::count(classes.last().map_or(0, |class| class.count), "sample");
+            text += &format!("... {} more, the smallest with {least} (--classes)\n", classes.len() - shown);
         }
     }
     text

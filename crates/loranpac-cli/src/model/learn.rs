@@ -69,6 +69,10 @@ fn learn(args: &Args) -> Result<()> {
     if args.task_size == Some(0) {
         bail!("--task-size 0 is not possible: a task has at least one sample");
     }
+    // Every file is opened before the first is learned, so that a wrong name changes nothing.
+    for file in args.files.iter().filter(|file| file.as_os_str() != "-") {
+        args.samples.open_labelled(file, model.manifest().lift.dim)?;
+    }
     let before = model.manifest().clone();
     if let Some(name) = &args.encoder {
         model.name_encoder(name);
@@ -97,14 +101,13 @@ fn learn(args: &Args) -> Result<()> {
         "classes_in_all": manifest.classes.len(), "basis_rank": manifest.rank(), "verdict": verdict,
     });
     let mut words = format!(
-        "learned {} in {}, {}; {} has {} of {}, {} {}\n",
+        "learned {} in {}, {}; {} has {} of {}, {}\n",
         count(samples, "sample"),
         count(tasks, "task"),
         count(new.len(), "new class"),
         shown(&args.model),
         count(manifest.samples, "sample"),
         count(manifest.classes.len(), "class"),
-        manifest.rank(),
         parts(manifest)
     );
     if skipped > 0 {

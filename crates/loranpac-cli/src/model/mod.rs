@@ -26,6 +26,7 @@ use loranpac_store::{Inference, Manifest, Session};
 use crate::json::Json;
 use crate::say::{Unwritten, note};
 use crate::threads::threads;
+use crate::words::count;
 
 pub use loranpac_store::ROWS;
 
@@ -84,7 +85,8 @@ impl Samples {
 fn open(path: &Path, options: &Options, dim: usize) -> Result<Reader> {
     let reader = Reader::open(path, options)?;
     if reader.dim() != dim {
-        bail!("{}: its samples have {} features, but the model was made for {dim}", path.display(), reader.dim());
+        let found = count(reader.dim(), "feature");
+        bail!("{}: its samples have {found}, but the model was made for {dim}", path.display());
     }
     Ok(reader)
 }
@@ -120,7 +122,8 @@ pub fn on_threads<T: Send>(asked: Option<usize>, work: impl FnOnce() -> Result<T
 /// Creates a pool of this many threads.
 pub fn pool(threads: usize) -> Result<rayon::ThreadPool> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = pool.with_context(|| format!("cannot start {threads} threads; --threads takes a smaller number"))?;
+    let pool =
+        pool.with_context(|| format!("cannot start {}; --threads takes a smaller number", count(threads, "thread")))?;
     // The threads allocate their stacks before available memory is measured.
     pool.broadcast(|_| ());
     Ok(pool)
@@ -207,8 +210,8 @@ pub fn inference(session: &mut Session, path: &Path) -> Result<Inference> {
 pub fn warn_stale_temperature(model: &Session) {
     let manifest = model.manifest();
     if let Some(old) = manifest.calibration.as_ref().filter(|old| old.classes != manifest.classes.len()) {
-        let (then, now) = (old.classes, manifest.classes.len());
-        note!("note: the temperature was fitted when the model had {then} classes; it has {now} now (calibrate again)");
+        let (then, now) = (count(old.classes, "class"), manifest.classes.len());
+        note!("note: the temperature was fitted when the model had {then}; it has {now} now (calibrate again)");
     }
 }
 
@@ -253,21 +256,22 @@ pub fn warn_small_classes(model: &Session, path: &Path, least: usize, what: &str
         .map(|class| format!("{} ({})", class.label, class.count))
         .collect();
     if !small.is_empty() {
-        let (count, some) = (small.len(), small.iter().take(5).cloned().collect::<Vec<_>>().join(", "));
-        let more = if count > 5 { ", ..." } else { "" };
+        let some = small.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+        let (has, more) = (if small.len() == 1 { "has" } else { "have" }, if small.len() > 5 { ", ..." } else { "" });
         note!(
-            "warning: {} fewer than {least} samples, which {what} reveals: {some}{more} (see --least)",
-            match count {
-                1 => "1 class has".to_owned(),
-                _ => format!("{count} classes have"),
-            }
+            "warning: {} {has} fewer than {}, which {what} reveals: {some}{more} (see --least)",
+            count(small.len(), "class"),
+            count(least, "sample")
         );
     }
 }
 
-/// Returns the name of a model's parts, for messages.
-pub fn parts(manifest: &Manifest) -> &'static str {
-    if manifest.keeps_samples() { "samples kept" } else { "directions" }
+/// Counts the directions of a model, or the samples that it keeps.
+pub fn parts(manifest: &Manifest) -> String {
+    match manifest.keeps_samples() {
+        true => count(manifest.rank(), "sample") + " kept",
+        false => count(manifest.rank(), "direction"),
+    }
 }
 
 /// Formats a path for messages: on one line, and without control characters.

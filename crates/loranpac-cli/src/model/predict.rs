@@ -81,7 +81,7 @@ fn predict(args: &Args) -> Result<()> {
     let samples = Samples { split: args.samples.split.or(args.test.then_some(Split::Test)), ..args.samples.clone() };
     let mut reader = samples.open_test(&args.file, classifier.dim(), true)?;
     if args.probabilities && classifier.temperature().is_none() {
-        note!("note: probabilities are uncalibrated; `loranpac calibrate` fits a temperature on held-out samples");
+        note!("note: probabilities are uncalibrated; loranpac calibrate fits a temperature on held-out samples");
     }
     if let (true, Some(model)) = (args.probabilities, &predictor.session) {
         warn_stale_temperature(model);

@@ -18,16 +18,15 @@ use crate::say::note;
 
 /// Options of `run`.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Example:  loranpac run --data features.npz --method loranpac,loranpac-soft --inc 10 --width 10000"
-)]
+#[command(after_help = methods_and_example())]
 pub struct Args {
     /// Feature file (.npz, .safetensors, or a folder of .npy) with x_train, y_train, x_test, y_test; digits for those inside
     /// the program
     #[arg(long, value_name = "FILE", help_heading = "Data")]
     data: PathBuf,
 
-    #[arg(long, value_delimiter = ',', default_value = "loranpac", value_name = "NAME", help = method_help(), help_heading = "Method")]
+    /// Methods, separated by commas, or all; they are listed below
+    #[arg(long, value_delimiter = ',', default_value = "loranpac", value_name = "NAME", help_heading = "Method")]
     method: Vec<String>,
     /// A setting of the method, e.g. --set ridge=1e4
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value, help_heading = "Method")]
@@ -182,9 +181,11 @@ impl Request<'_> {
     }
 }
 
-fn method_help() -> String {
-    let list: Vec<String> = METHODS.iter().map(|m| format!("{} ({})", m.name, m.summary)).collect();
-    format!("Methods, separated by commas, or `all`: {}", list.join("; "))
+fn methods_and_example() -> String {
+    let longest = METHODS.iter().map(|method| method.name.len()).max().unwrap_or(0);
+    let methods: String = METHODS.iter().map(|m| format!("  {:longest$}  {}\n", m.name, m.summary)).collect();
+    let example = "loranpac run --data features.npz --method loranpac,loranpac-soft --inc 10 --width 10000";
+    format!("Methods:\n{methods}\nExample:  {example}")
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {

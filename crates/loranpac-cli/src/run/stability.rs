@@ -13,6 +13,7 @@ use serde_json::json;
 use super::Args;
 use crate::file::write;
 use crate::say::{self, say};
+use crate::words::count;
 use crate::{command, sweep, table};
 
 pub fn main(args: &Args, threads: usize) -> Result<()> {
@@ -37,7 +38,7 @@ pub fn main(args: &Args, threads: usize) -> Result<()> {
         bail!("nothing could be run: {}", notes.join("; "));
     }
     let all = stability::measure(&bases, classes, &records)?;
-    let title = format!("Final accuracy on {name} when one setting is varied ({} runs)", records.len());
+    let title = format!("Final accuracy on {name} when one setting is varied ({})", count(records.len(), "run"));
     let runs: Vec<_> = records.iter().map(|record| &record.run).collect();
     let text = || {
         anyhow::Ok(serde_json::to_string_pretty(&json!({ "schema": SCHEMA, "stability": all, "runs": runs }))? + "\n")

@@ -2,7 +2,6 @@
 
 use loranpac::memory::human_bytes;
 use loranpac_bench::chart::thousands;
-use loranpac_bench::metrics::mean;
 use loranpac_bench::origin::Origin;
 use loranpac_bench::report::{self, MethodSummary, mean_and_spread};
 use loranpac_bench::run::Run;
@@ -15,7 +14,7 @@ use crate::{command, table};
 
 /// The columns of the summary that need an explanation.
 const LEGEND: &str = "\
-accuracy    of all test samples, after the last task
+accuracy    of the test samples of all classes seen so far
 final       mean over tasks of the accuracy after the last task; depends on the division into tasks
 total       mean accuracy on every task learned so far, after every task
 forgetting  mean drop from a task's best accuracy to its last; grows with the number of classes even if nothing is unlearned
@@ -62,10 +61,7 @@ pub fn tables(runs: &[Run]) -> String {
         text.push_str(&task_table(run));
         text.push('\n');
     }
-    let mut methods = report::by_method(runs);
-    let accuracy = |method: &MethodSummary<'_>| mean(&method.column(|run| run.final_accuracy_samples)).unwrap_or(0.0);
-    methods.sort_by(|a, b| accuracy(b).total_cmp(&accuracy(a)));
-    let rows: Vec<Vec<String>> = methods.iter().map(summary_row).collect();
+    let rows: Vec<Vec<String>> = report::by_method(runs).iter().map(summary_row).collect();
     let header = [
         "method",
         "accuracy %",
@@ -133,7 +129,7 @@ fn task_table(run: &Run) -> String {
         "basis",
         "kept",
         "new task %",
-        "all so far %",
+        "accuracy %",
         "train MSE",
         "drift",
         "learn",

@@ -1,6 +1,9 @@
 //! What the tests of the command line share: calling it, and data to call it on.
 #![allow(dead_code)] // Not every test file uses everything.
 
+#[path = "../../../loranpac-data/tests/npy/mod.rs"]
+mod array;
+
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -29,14 +32,7 @@ pub fn refused(arguments: &[&str], words: &[&str]) {
 
 /// An array in npy format.
 pub fn npy(path: &Path, descr: &str, shape: &str, data: Vec<u8>) {
-    let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
-    header += &" ".repeat(63 - (10 + header.len()) % 64);
-    header.push('\n');
-    let mut file = b"\x93NUMPY\x01\x00".to_vec();
-    file.extend((header.len() as u16).to_le_bytes());
-    file.extend(header.as_bytes());
-    file.extend(data);
-    std::fs::write(path, file).unwrap();
+    std::fs::write(path, array::npy(descr, false, shape, &data)).unwrap();
 }
 
 /// A folder with six well separated classes in five dimensions: 12 training and 4 test samples of each.
@@ -67,4 +63,12 @@ pub fn data() -> TempDir {
 /// What it printed, as JSON.
 pub fn json(arguments: &[&str]) -> serde_json::Value {
     serde_json::from_str(&stdout(&loranpac(arguments))).unwrap()
+}
+
+/// The scores of every class for every sample of a file.
+pub fn scores(model: &str, file: &str) -> Vec<f64> {
+    let text = stdout(&loranpac(&["predict", model, file, "--scores", "--to", "jsonl"]));
+    let rows = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    rows.flat_map(|row| row["scores"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect::<Vec<_>>())
+        .collect()
 }

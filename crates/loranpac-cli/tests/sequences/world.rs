@@ -183,15 +183,15 @@ impl World {
         match self.try_apply(change, disk) {
             Ok(Edited::Done { unchecked }) => Outcome::Done { unchecked },
             Ok(Edited::Already { .. }) => Outcome::Already,
-            // Whatever the data, what was learned can be written.
-            Err(Error::Refused(reason)) if reason.contains("cannot be written") => panic!("{reason}"),
             Err(
                 Error::Engine(_)
-                | Error::Refused(_)
                 | Error::Write { .. }
                 | Error::NotDurable { .. }
-                | Error::Exists { .. },
+                | Error::Exists { .. }
+                | Error::AppliedBefore { .. }
+                | Error::NotKept { .. },
             ) => Outcome::Refused,
+            // Whatever the data, what was learned can be written and read.
             Err(error) => panic!("{error}"),
         }
     }

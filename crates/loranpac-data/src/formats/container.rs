@@ -41,7 +41,7 @@ pub(super) fn choose(path: &Path, container: &mut dyn Container, options: &Optio
     let Some(x) = x else {
         let wanted = format!("x or x{}", split.suffix());
         let advice = match pick(path, &names, FEATURES, split.other().suffix())? {
-            Some(_) => "; read the other split with --split",
+            Some(_) => "; read the other split with `split`",
             None => names::ADVICE,
         };
         return Err(names::missing(path, &names, wanted, "array", advice));

@@ -14,8 +14,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use csv::{ByteRecord, ReaderBuilder};
 
+use super::format::{Format, Opening};
 use super::{names, text};
-use crate::error::{Error, LineProblem};
+use crate::error::{Error, LineProblem, ReadError};
 use crate::rows::{LABEL, Options, Piece, Rows, TAGS};
 
 /// The byte order mark that some programs write.
@@ -23,7 +24,21 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 /// Bytes of the first line that are searched for delimiters.
 const GLANCE: u64 = 1 << 16;
 
-pub(super) struct Csv {
+/// Cells separated by commas, semicolons or tabs.
+pub(super) const CSV: Format = Format {
+    name: "csv",
+    other_names: &[],
+    opening: Opening::Stream(|path, source, _, options| Ok(Box::new(Csv::open(path, source, None, options)?))),
+};
+
+/// Cells separated by tabs.
+pub(super) const TSV: Format = Format {
+    name: "tsv",
+    other_names: &[],
+    opening: Opening::Stream(|path, source, _, options| Ok(Box::new(Csv::open(path, source, Some(b'\t'), options)?))),
+};
+
+struct Csv {
     path: PathBuf,
     reader: csv::Reader<Limited>,
     /// Bytes that may still be read for the current record.
@@ -45,7 +60,7 @@ impl Csv {
         delimiter: Option<u8>,
         options: &Options,
     ) -> Result<Csv, Error> {
-        let (source, glance) = look(source).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        let (source, glance) = look(source).map_err(|source| ReadError::new(path, source))?;
         let delimiter = delimiter.unwrap_or_else(|| delimiter_of(&glance));
         let left = Arc::new(AtomicUsize::new(0));
         let source = Limited { source, left: left.clone() };
@@ -105,13 +120,16 @@ impl Csv {
 
     /// Reads the next line; false at the end.
     fn advance(&mut self) -> Result<bool, Error> {
+        if std::mem::take(&mut self.pending) {
+            return Ok(true);
+        }
         self.left.store(text::LONGEST_LINE, Ordering::Relaxed);
         let line = self.reader.position().line();
         self.reader.read_byte_record(&mut self.record).map_err(|e| match e.into_kind() {
             csv::ErrorKind::Io(_) if self.left.load(Ordering::Relaxed) == 0 => {
                 self.refuse(line, LineProblem::TooLong { limit: text::LONGEST_LINE })
             }
-            csv::ErrorKind::Io(source) => Error::Read { path: self.path.clone(), source },
+            csv::ErrorKind::Io(source) => ReadError::new(&self.path, source).into(),
             other => Error::Container { path: self.path.clone(), reason: format!("{other:?}") },
         })
     }
@@ -149,7 +167,7 @@ impl Csv {
     fn not_a_number(&self, at: usize, cell: &str) -> LineProblem {
         let hint = match () {
             _ if cell.contains(',') => "; decimals need a point",
-            _ if self.tags[LABEL].is_none() => "; if it is the label, name its column with --label",
+            _ if self.tags[LABEL].is_none() => "; if it is the label, name its column with `label`",
             _ => "",
         };
         LineProblem::NotANumber { column: self.column(at), cell: text::shorten(cell), hint }
@@ -190,16 +208,9 @@ impl Rows for Csv {
         self.tags[tag].is_some()
     }
 
-    fn len(&self) -> Option<usize> {
-        None
-    }
-
     fn read(&mut self, most: usize) -> Result<Piece, Error> {
         let mut piece = Piece::default();
-        for _ in 0..most {
-            if !std::mem::take(&mut self.pending) && !self.advance()? {
-                break;
-            }
+        while piece.x.len() / self.dim() < most && self.advance()? {
             self.take(&mut piece).map_err(|problem| self.refuse(self.line(), problem))?;
         }
         Ok(piece)

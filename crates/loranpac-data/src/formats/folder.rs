@@ -1,13 +1,25 @@
-//! A folder of `.npy` files, read like one file with named arrays.
+//! `.npy` files: one with features, or a folder of them, read like one file with named arrays.
 
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use super::array::Array;
-use super::container::Container;
+use super::container::{Container, Pair};
+use super::format::{Format, Opening};
 use super::stream::Stream;
-use crate::error::Error;
+use crate::error::{Error, ReadError};
+
+/// One array of features, without labels.
+pub(super) const NPY: Format = Format {
+    name: "npy",
+    other_names: &[],
+    opening: Opening::Stream(|path, source, length, _| {
+        let x = Stream::npy(source, length.unwrap_or(u64::MAX));
+        let refuse = |problem| Error::Array { path: path.to_owned(), array: "x".to_owned(), problem };
+        Ok(Box::new(Pair::new(path, ("x".to_owned(), x.map_err(refuse)?), None)?))
+    }),
+};
 
 /// A folder. Each array has the name of its file.
 pub(super) struct Folder(pub PathBuf);
@@ -35,7 +47,7 @@ pub fn read_npy(path: &Path) -> Result<Array, Error> {
 
 /// Opens a `.npy` file; errors in its contents refer to `named`.
 fn open(path: &Path, named: &Path) -> Result<Stream, Error> {
-    let failed = |source| Error::Read { path: path.to_owned(), source };
+    let failed = |source| ReadError::new(path, source);
     let file = File::open(path).map_err(failed)?;
     let length = file.metadata().map_err(failed)?.len();
     let refuse = |problem| Error::Array { path: named.to_owned(), array: stem(path), problem };

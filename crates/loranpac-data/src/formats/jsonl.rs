@@ -9,14 +9,22 @@ use loranpac::Label;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, de};
 
+use super::format::{Format, Opening};
 use super::{names, text};
-use crate::error::{Error, LineProblem};
+use crate::error::{Error, LineProblem, ReadError};
 use crate::rows::{Options, Piece, Rows, TAGS};
+
+/// One JSON object per line.
+pub(super) const JSONL: Format = Format {
+    name: "jsonl",
+    other_names: &["ndjson"],
+    opening: Opening::Stream(|path, source, _, options| Ok(Box::new(Jsonl::open(path, source, options)?))),
+};
 
 /// Features and tags of one line.
 type Sample = (Vec<f32>, [Option<Label>; TAGS]);
 
-pub(super) struct Jsonl {
+struct Jsonl {
     path: PathBuf,
     source: BufReader<Box<dyn Read + Send>>,
     keys: Keys,
@@ -39,8 +47,9 @@ impl Jsonl {
         let keys = Keys { features: String::new(), tags: Default::default() };
         let source = BufReader::new(source);
         let mut jsonl =
-            Jsonl { path: path.to_owned(), source, keys, dim: 0, buffer: Vec::new(), line: 0, pending: true };
-        if !jsonl.advance()? {
+            Jsonl { path: path.to_owned(), source, keys, dim: 0, buffer: Vec::new(), line: 0, pending: false };
+        jsonl.pending = jsonl.advance()?;
+        if !jsonl.pending {
             return Err(Error::Container { path: path.to_owned(), reason: "no samples".to_owned() });
         }
         let first: BTreeMap<String, IgnoredAny> =
@@ -59,9 +68,12 @@ impl Jsonl {
 
     /// Reads the next line that is not empty; false at the end.
     fn advance(&mut self) -> Result<bool, Error> {
+        if std::mem::take(&mut self.pending) {
+            return Ok(true);
+        }
         loop {
             self.buffer.clear();
-            let failed = |source| Error::Read { path: self.path.clone(), source };
+            let failed = |source| ReadError::new(&self.path, source);
             let mut line = self.source.by_ref().take(text::LONGEST_LINE as u64 + 1);
             if line.read_until(b'\n', &mut self.buffer).map_err(failed)? == 0 {
                 return Ok(false);
@@ -97,16 +109,9 @@ impl Rows for Jsonl {
         self.keys.tags[tag].is_some()
     }
 
-    fn len(&self) -> Option<usize> {
-        None
-    }
-
     fn read(&mut self, most: usize) -> Result<Piece, Error> {
         let mut piece = Piece::default();
-        for _ in 0..most {
-            if !std::mem::take(&mut self.pending) && !self.advance()? {
-                break;
-            }
+        while piece.x.len() / self.dim < most && self.advance()? {
             let (x, tags) = self.sample()?;
             if x.len() != self.dim {
                 return Err(self.refuse(LineProblem::Features { found: x.len(), expected: self.dim }));

@@ -1,10 +1,13 @@
-//! File formats: one reader per format, listed in `open_samples` and `open_stream`.
+//! File formats: one file per format, listed in [`FORMATS`].
 
 mod array;
 mod container;
 mod csv;
+#[cfg(test)]
+mod dummy;
 mod element;
 mod folder;
+mod format;
 mod jsonl;
 mod names;
 mod npy;
@@ -16,17 +19,17 @@ mod source;
 mod stream;
 mod text;
 
-use std::io::Read;
 use std::path::Path;
 
 use loranpac::Label;
 
 use crate::error::Error;
-use crate::rows::{Format, Options, Rows, Split};
+use crate::rows::{Options, Rows, Split};
 
 pub use array::{Array, Elements};
 pub(crate) use container::{Container, Pair, pick};
 pub use folder::read_npy;
+pub use format::Format;
 pub(crate) use names::{DOMAINS, FEATURES, LABELS, missing};
 pub use npy::Column;
 pub use npz::to_npz;
@@ -36,45 +39,24 @@ pub(crate) use source::Shared;
 pub use source::Source;
 pub(crate) use stream::Stream;
 
-/// Opens the samples of a file that can seek.
-pub(crate) fn open_samples(
-    path: &Path,
-    shared: Shared,
-    format: Format,
-    options: &Options,
-) -> Result<Box<dyn Rows>, Error> {
-    match format {
-        Format::Npz => Ok(Box::new(container::choose(path, &mut npz::Npz::open(path, &shared)?, options)?)),
-        Format::Safetensors => {
-            Ok(Box::new(container::choose(path, &mut safetensors::Tensors::open(path, &shared)?, options)?))
-        }
-        #[cfg(feature = "parquet")]
-        Format::Parquet => Ok(Box::new(parquet::Parquet::open(path, shared, options)?)),
-        _ => open_stream(path, Box::new(shared.whole()), Some(shared.length()), format, options),
-    }
-}
+/// All formats that were compiled in. A new format is a file with a reader and its entry, and one line here.
+pub const FORMATS: &[Format] = &[
+    folder::NPY,
+    npz::NPZ,
+    safetensors::SAFETENSORS,
+    csv::CSV,
+    csv::TSV,
+    jsonl::JSONL,
+    #[cfg(feature = "parquet")]
+    parquet::PARQUET,
+    #[cfg(test)]
+    dummy::DUMMY,
+];
 
-/// Opens samples from a source that cannot seek, such as standard input; `length` is its number of bytes, if known.
-pub(crate) fn open_stream(
-    path: &Path,
-    source: Box<dyn Read + Send>,
-    length: Option<u64>,
-    format: Format,
-    options: &Options,
-) -> Result<Box<dyn Rows>, Error> {
-    match format {
-        Format::Npy => {
-            let x = Stream::npy(source, length.unwrap_or(u64::MAX));
-            let refuse = |problem| Error::Array { path: path.to_owned(), array: "x".to_owned(), problem };
-            Ok(Box::new(Pair::new(path, ("x".to_owned(), x.map_err(refuse)?), None)?))
-        }
-        Format::Csv => Ok(Box::new(csv::Csv::open(path, source, None, options)?)),
-        Format::Tsv => Ok(Box::new(csv::Csv::open(path, source, Some(b'\t'), options)?)),
-        Format::Jsonl => Ok(Box::new(jsonl::Jsonl::open(path, source, options)?)),
-        Format::Npz | Format::Safetensors | Format::Parquet => {
-            Err(Error::NotStreamed { path: path.to_owned(), format: format.name() })
-        }
-    }
+/// The format with this name or extension, in any case.
+pub fn find(name: &str) -> Option<Format> {
+    let same = |other: &&'static str| other.eq_ignore_ascii_case(name);
+    FORMATS.iter().copied().find(|format| same(&format.name) || format.other_names.iter().any(same))
 }
 
 /// Opens the samples in a folder of `.npy` files.
@@ -82,23 +64,14 @@ pub(crate) fn open_folder(path: &Path, options: &Options) -> Result<Box<dyn Rows
     Ok(Box::new(container::choose(path, &mut folder::Folder(path.to_owned()), options)?))
 }
 
-/// Opens the arrays of a folder of `.npy` files, or of a file in a format with named arrays. None for other formats.
-pub(crate) fn open_container(
-    path: &Path,
-    format: Option<Format>,
-    open: impl Fn(&Path) -> Result<Shared, Error>,
-) -> Result<Option<Box<dyn Container>>, Error> {
-    Ok(match format {
-        None => Some(Box::new(folder::Folder(path.to_owned()))),
-        Some(Format::Npz) => Some(Box::new(npz::Npz::open(path, &open(path)?)?)),
-        Some(Format::Safetensors) => Some(Box::new(safetensors::Tensors::open(path, &open(path)?)?)),
-        Some(_) => None,
-    })
+/// Opens the arrays of a folder of `.npy` files.
+pub(crate) fn open_folder_arrays(path: &Path) -> Box<dyn Container> {
+    Box::new(folder::Folder(path.to_owned()))
 }
 
-/// Whether a path looks like a data set, by its name: an npz or safetensors file, or a folder with training features.
+/// Whether a path looks like a data set, by its name: a file with named arrays, or a folder with training features.
 pub fn looks_like_features(path: &Path) -> bool {
-    let by_extension = path.extension().is_some_and(|e| e == "npz" || e == "safetensors");
+    let by_extension = path.extension().and_then(|e| find(&e.to_string_lossy())).is_some_and(Format::has_arrays);
     let is_features = |name: &String| names::is_usual(name, FEATURES, Split::Train.suffix());
     by_extension || path.is_dir() && folder::Folder(path.to_owned()).names().iter().any(is_features)
 }

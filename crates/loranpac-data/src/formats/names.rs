@@ -16,7 +16,7 @@ const SPLIT: &str = "split";
 pub(crate) const DOMAINS: &[&str] = &["domain"];
 
 /// What to do about features without a usual name.
-pub(super) const ADVICE: &str = "; name the features with --features";
+pub(super) const ADVICE: &str = "; name the features with `features`";
 
 /// The place of the column or array called `wanted`, else of the one with a usual name followed by `suffix`. None if
 /// no usual name occurs.

@@ -9,6 +9,7 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use super::container::Container;
+use super::format::{Format, Opening};
 use super::npy::{self, Column};
 use super::source::{Shared, Window};
 use super::stream::Stream;
@@ -17,8 +18,15 @@ use crate::error::{ArrayProblem, Error};
 /// The largest expansion of deflate. A larger claim is false.
 const LARGEST_EXPANSION: u64 = 1_032;
 
+/// Named NumPy arrays.
+pub(super) const NPZ: Format = Format {
+    name: "npz",
+    other_names: &[],
+    opening: Opening::Arrays(|path, shared| Ok(Box::new(Npz::open(path, &shared)?))),
+};
+
 /// An archive whose entries are read without borrowing it, several at a time.
-pub(super) struct Npz {
+struct Npz {
     path: PathBuf,
     shared: Shared,
     archive: ZipArchive<BufReader<Window>>,

@@ -7,10 +7,18 @@ use safetensors::tensor::Metadata;
 
 use super::container::Container;
 use super::element::Kind;
+use super::format::{Format, Opening};
 use super::source::Shared;
 use super::stream::Stream;
-use crate::error::{ArrayProblem, Error};
+use crate::error::{ArrayProblem, Error, ReadError};
 use crate::safetensors::{HeaderError, read_header};
+
+/// Named tensors.
+pub(super) const SAFETENSORS: Format = Format {
+    name: "safetensors",
+    other_names: &[],
+    opening: Opening::Arrays(|path, shared| Ok(Box::new(Tensors::open(path, &shared)?))),
+};
 
 /// The kind of a type of element.
 fn kind(dtype: Dtype) -> Result<Kind, ArrayProblem> {
@@ -37,7 +45,7 @@ fn kind(dtype: Dtype) -> Result<Kind, ArrayProblem> {
 }
 
 /// A file of which only the header is in memory.
-pub(super) struct Tensors {
+struct Tensors {
     path: PathBuf,
     shared: Shared,
     header: Metadata,
@@ -49,7 +57,7 @@ impl Tensors {
     pub fn open(path: &Path, shared: &Shared) -> Result<Tensors, Error> {
         let opened = read_header(&mut shared.whole(), shared.length());
         let (header, start) = opened.map_err(|error| match error {
-            HeaderError::Read(source) => Error::Read { path: path.to_owned(), source },
+            HeaderError::Read(source) => ReadError::new(path, source).into(),
             HeaderError::Damaged(reason) => Error::Container { path: path.to_owned(), reason },
         })?;
         Ok(Tensors { path: path.to_owned(), shared: shared.clone(), header, start })

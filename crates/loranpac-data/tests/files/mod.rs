@@ -1,9 +1,12 @@
 //! The same small samples in every format, by hand or by the format's own writer.
 #![allow(dead_code, reason = "each test uses some of them")]
 
+#[path = "../npy/mod.rs"]
+mod array;
+
 use std::io::{Cursor, Write};
 
-use loranpac_data::Format;
+pub use array::npy;
 
 /// Features of five samples, three each, that every format can hold without loss.
 pub const X: [f32; 15] = [0.0, 1.0, 2.5, -3.0, 0.25, 7.0, 1e-3, -4.0, 5.0, 100.0, 6.5, -0.5, 8.0, 9.0, 10.0];
@@ -11,19 +14,6 @@ pub const X: [f32; 15] = [0.0, 1.0, 2.5, -3.0, 0.25, 7.0, 1e-3, -4.0, 5.0, 100.0
 pub const Y: [i64; 5] = [3, -1, 3, 7, -1];
 /// Their labels, if they are texts.
 pub const WORDS: [&str; 5] = ["cat", "a dog", "cat", "été", "a dog"];
-
-/// An npy file, as NumPy writes it.
-pub fn npy(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
-    let order = if fortran { "True" } else { "False" };
-    let mut header = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}");
-    header += &" ".repeat(63 - (10 + header.len()) % 64);
-    header.push('\n');
-    let mut file = b"\x93NUMPY\x01\x00".to_vec();
-    file.extend((header.len() as u16).to_le_bytes());
-    file.extend(header.as_bytes());
-    file.extend(data);
-    file
-}
 
 pub fn floats(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|v| v.to_le_bytes()).collect()
@@ -93,7 +83,7 @@ pub fn jsonl() -> Vec<u8> {
 }
 
 /// A file of every format, with names for the corpus. Npy has no labels.
-pub fn all() -> Vec<(Format, &'static str, Vec<u8>)> {
+pub fn all() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     let labelled = [("x", x_npy()), ("y", y_npy())];
     let words = || WORDS.iter().map(|w| w.to_string()).collect::<Vec<_>>();
     let utf32 = WORDS.iter().flat_map(|w| w.chars().chain(std::iter::repeat('\0')).take(5).collect::<Vec<_>>());
@@ -101,19 +91,19 @@ pub fn all() -> Vec<(Format, &'static str, Vec<u8>)> {
     let columns: Vec<f32> = (0..3).flat_map(|c| (0..5).map(move |r| X[r * 3 + c])).collect();
     #[cfg_attr(not(feature = "parquet"), allow(unused_mut))]
     let mut files = vec![
-        (Format::Npy, "plain", x_npy()),
-        (Format::Npy, "columns", npy("<f4", true, "(5, 3)", &floats(&columns))),
-        (Format::Npz, "stored", npz(&labelled, false)),
-        (Format::Npz, "deflated", npz(&labelled, true)),
-        (Format::Npz, "words", npz(&[("x_train", x_npy()), ("y_train", npy("<U5", false, "(5,)", &utf32))], true)),
-        (Format::Safetensors, "plain", x_y_tensors()),
-        (Format::Csv, "header", csv(true, ',', &y_texts())),
-        (Format::Csv, "words", csv(true, ';', &words())),
-        (Format::Csv, "no-header", csv(false, '\t', &y_texts())),
-        (Format::Jsonl, "plain", jsonl()),
+        ("npy", "plain", x_npy()),
+        ("npy", "columns", npy("<f4", true, "(5, 3)", &floats(&columns))),
+        ("npz", "stored", npz(&labelled, false)),
+        ("npz", "deflated", npz(&labelled, true)),
+        ("npz", "words", npz(&[("x_train", x_npy()), ("y_train", npy("<U5", false, "(5,)", &utf32))], true)),
+        ("safetensors", "plain", x_y_tensors()),
+        ("csv", "header", csv(true, ',', &y_texts())),
+        ("csv", "words", csv(true, ';', &words())),
+        ("csv", "no-header", csv(false, '\t', &y_texts())),
+        ("jsonl", "plain", jsonl()),
     ];
     #[cfg(feature = "parquet")]
-    files.extend(self::parquet::all().into_iter().map(|(name, bytes)| (Format::Parquet, name, bytes)));
+    files.extend(self::parquet::all().into_iter().map(|(name, bytes)| ("parquet", name, bytes)));
     files
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use loranpac::Label;
-use loranpac::internals::Losses;
+use loranpac::internals::{Losses, count};
 
 use super::{Calibration, GramStep, Manifest, Place, Places};
 use crate::encoder::Encoder;
@@ -26,7 +26,7 @@ impl Manifest {
             return Err(format!("the file {name} is used but not listed"));
         }
         self.config.validate().map_err(|e| e.to_string())?;
-        self.lift.check_size()?;
+        self.lift.check_size().map_err(|e| e.to_string())?;
         self.lift.build(false).map_err(|e| e.to_string())?;
         if self.lift_digest != self.lift.digest() {
             return Err("its lift differs from the one that this program generates from the same seed".to_owned());
@@ -93,7 +93,7 @@ impl Manifest {
             };
         }
         if !self.keeps_samples() && known != rank {
-            return Err(format!("its basis has {rank} directions, its Gram matrix {known}"));
+            return Err(format!("its basis has {}, its Gram matrix {known}", count(rank, "direction")));
         }
         for Places { sums, cross } in self.classes.iter().filter_map(|class| class.places.as_ref()) {
             let inside = |place: &Place| place.row < place.shape[0];

@@ -21,12 +21,12 @@ impl Manifest {
     /// Serialises the manifest: a line with the format and the digest of the rest, then JSON. The result is read back:
     /// a manifest that its own reader refuses, or reads differently, is never written.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
-        let refused = |reason: String| Error::Refused(format!("the model cannot be written: {reason}"));
+        let refused = |reason: String| Error::Unwritable { reason };
         let json = serde_json::to_vec_pretty(self).map_err(|e| refused(e.to_string()))?;
         let mut bytes = format!("{MAGIC} {FORMAT} {}\n", hex(&Sha256::digest(&json))).into_bytes();
         bytes.extend(json);
         if bytes.len() as u64 > LARGEST {
-            return Err(refused(format!("its manifest would have {} bytes: too many tasks or classes", bytes.len())));
+            return Err(Error::ManifestSize { bytes: bytes.len() });
         }
         match Manifest::from_bytes(&bytes, Path::new("its manifest")) {
             Ok(read) if read == *self => Ok(bytes),
@@ -68,9 +68,9 @@ impl Manifest {
 
     /// Reads a manifest from a file.
     pub fn read(path: &Path) -> Result<Manifest, Error> {
-        let failed = |source| Error::Read { path: path.to_owned(), source };
+        let failed = Error::read(path);
         let file = open_regular(path)?;
-        let length = file.metadata().map_err(failed)?.len();
+        let length = file.metadata().map_err(&failed)?.len();
         if length > LARGEST {
             let reason = format!("{length} bytes are too many for a manifest");
             return Err(Error::Damaged { path: path.to_owned(), reason });

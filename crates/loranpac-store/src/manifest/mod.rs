@@ -256,7 +256,7 @@ pub struct EditEntry {
 impl Manifest {
     /// Creates the manifest of an empty model.
     pub fn new(settings: &Settings) -> Result<Manifest, Error> {
-        settings.lift.check_size().map_err(Error::Refused)?;
+        settings.lift.check_size()?;
         settings.lift.build(false)?;
         Ok(Manifest {
             software: env!("CARGO_PKG_VERSION").to_owned(),
@@ -287,16 +287,19 @@ impl Manifest {
 
     /// Returns a copy without anything that is in files.
     pub(crate) fn emptied(&self) -> Manifest {
-        Manifest {
-            classes: Vec::new(),
-            basis: Vec::new(),
-            gram: Vec::new(),
-            kept: Vec::new(),
-            evicted: None,
-            weights: None,
-            files: Default::default(),
-            ..self.clone()
-        }
+        let mut empty = self.clone();
+        empty.classes.clear();
+        empty.basis.clear();
+        empty.gram.clear();
+        empty.kept.clear();
+        (empty.evicted, empty.weights) = (None, None);
+        empty.files.clear();
+        empty
+    }
+
+    /// Returns the version whose contents this version has: its own number, unless it is the result of a rollback.
+    pub(crate) fn state(&self) -> u64 {
+        self.contents.or(self.restored).unwrap_or(self.version)
     }
 
     /// Returns r: the number of directions of the basis, or of kept samples.

@@ -45,7 +45,7 @@ use Attribute::{Float, Int, Ints};
 pub(super) fn build(model: &Inference, encoding: Encoding, probabilities: bool) -> Result<Graph, Error> {
     let mut graph = Graph::default();
     let space = model.classifier.space();
-    let map = space.map().ok_or_else(|| Error::Refused(format!("{space} cannot be computed")))?;
+    let map = space.map().ok_or(Error::InfiniteWidth)?;
     let operations = map.operations();
     if encoding.precision == Precision::F16 {
         graph.widen("weights");
@@ -69,7 +69,7 @@ pub(super) fn build(model: &Inference, encoding: Encoding, probabilities: bool) 
                 amplitude *= factor;
                 h
             }
-            other => return Err(Error::Refused(format!("ONNX export does not support {other:?} of {space}"))),
+            operation => return Err(Error::OnnxOperation { operation, lift: space.to_string() }),
         };
     }
     let product = [("transB", Int(1)), ("alpha", Float(amplitude * encoding.unit()))];
@@ -134,13 +134,10 @@ impl Graph {
 
     /// Appends `softmax(scores / T)`.
     fn softmax(&mut self, temperature: Option<f64>, classes: usize) -> Result<(), Error> {
-        let Some(temperature) = temperature else {
-            let reason = "probabilities need a temperature, fitted on held-out data; this model has none";
-            return Err(Error::Refused(reason.to_owned()));
-        };
+        let temperature = temperature.ok_or(Error::NoTemperature)?;
         let single = temperature as f32;
         if !single.is_normal() {
-            return Err(Error::Refused(format!("the temperature {temperature} is beyond single precision")));
+            return Err(Error::TemperatureRange { temperature });
         }
         self.constant("temperature", FLOAT, &[], single.to_le_bytes());
         self.node("Div", &["scores", "temperature"], "logits", &[]);

@@ -115,7 +115,7 @@ fn inside(path: &Path, mut model: Message, graph: Message, tensors: &[Tensor<'_>
 /// Writes P and W to a file next to the model.
 fn outside(path: &Path, model: Message, graph: Message, tensors: &[Tensor<'_>]) -> Result<Exported, Error> {
     let Some(name) = path.file_name().and_then(|name| name.to_str()).map(|name| format!("{name}.data")) else {
-        return Err(Error::Refused(format!("{} has no name that ONNX could refer to", path.display())));
+        return Err(Error::OnnxName { path: path.to_owned() });
     };
     let data_path = path.with_file_name(&name);
     let (mut offset, mut graph) = (0u64, graph);

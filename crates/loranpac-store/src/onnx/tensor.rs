@@ -50,7 +50,7 @@ impl<'a> Tensor<'a> {
         let factors = [shape[0], shape[1], encoding.precision.bytes()];
         let bytes = factors.iter().try_fold(1u64, |product, n| product.checked_mul(*n as u64));
         let bytes = bytes.filter(|bytes| i64::try_from(*bytes).is_ok());
-        let bytes = bytes.ok_or_else(|| Error::Refused(format!("{} x {} numbers are too many", shape[0], shape[1])))?;
+        let bytes = bytes.ok_or(Error::TensorSize { rows: shape[0], columns: shape[1] })?;
         Ok(Tensor { name, shape, encoding, values, bytes })
     }
 

@@ -4,10 +4,11 @@
 mod faulty;
 mod random;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use loranpac::{Classifier, Config, Features, Filter, Label, Model, Ridge, Schedule, Truncation, Width};
 use loranpac_store::{Fingerprint, LiftRecord, Session, Settings};
+use tempfile::TempDir;
 
 #[allow(unused_imports)] // Not every test file uses everything.
 pub use faulty::{Fault, Faulty};
@@ -75,6 +76,14 @@ pub fn every_kind() -> Vec<Settings> {
 /// Of infinite width.
 pub fn infinite(config: Config) -> Settings {
     Settings { lift: LiftRecord::infinite(DIM), ..settings(1, config) }
+}
+
+/// Creates a model `m.lrp` in a new folder.
+pub fn created(settings: &Settings) -> (TempDir, PathBuf, Session) {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("m.lrp");
+    let session = Session::create(&path, settings).unwrap();
+    (folder, path, session)
 }
 
 /// Learns a task and commits it.

@@ -1,21 +1,12 @@
-//! Numbers that are the same everywhere.
+//! Random features in single precision.
 
-/// A small generator (splitmix64).
-pub struct Random(pub u64);
+#[path = "../../../loranpac/tests/random/mod.rs"]
+mod splitmix;
+
+pub use splitmix::Random;
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-
+    /// Uniform in [-1, 1).
     pub fn symmetric(&mut self) -> f32 {
         (self.next() >> 11) as f32 / (1u64 << 52) as f32 - 1.0
     }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Certificate;
+use crate::words::count;
 
 /// Above this condition number, kept eigenvalues are of the size of the features' own rounding: singular values reach
 /// down to a millionth of the largest, and the rounding unit of single precision is a tenth of that.
@@ -27,9 +28,9 @@ impl Certificate {
         }];
         if self.assumed > 0 {
             parts.push(format!(
-                "this holds if the {} unlearned or relabelled samples had been learned under their labels, which \
+                "this holds if {} had been learned under the given labels before being unlearned or relabelled, which \
                  could not be checked",
-                self.assumed
+                count(self.assumed, "sample")
             ));
         }
         parts.push(match (self.cuts, self.loss_share) {
@@ -50,9 +51,9 @@ impl Certificate {
         parts.push(match self.capped {
             0 => "nothing lost to the memory cap".to_owned(),
             capped if self.keeps_samples => {
-                format!("{capped} samples reduced to their projections by the memory cap")
+                format!("{} reduced to projections by the memory cap", count(capped, "sample"))
             }
-            capped => format!("{capped} directions lost to the memory cap"),
+            capped => format!("{} lost to the memory cap", count(capped, "direction")),
         });
         Verdict { line: parts.join("; "), warnings: self.warnings() }
     }
@@ -81,10 +82,9 @@ impl Certificate {
         let share = self.loss_share.unwrap_or(0.0);
         if self.capped > 0 && share > 1.0 {
             warnings.push(format!(
-                "the cap is far below the data: it has removed {} {} and {} of the smallest kept eigenvalue; give it more \
+                "the cap is far below the data: it has removed {} and {} of the smallest kept eigenvalue; give it more \
                  room (`max-rank`, `memory`)",
-                self.capped,
-                if self.keeps_samples { "samples" } else { "directions" },
+                count(self.capped, if self.keeps_samples { "sample" } else { "direction" }),
                 percent(share)
             ));
         }

@@ -5,7 +5,7 @@ use faer::{Mat, MatRef, Side};
 use super::Gram;
 use crate::error::Error;
 use crate::shifted::Shifted;
-use crate::tridiagonal;
+use crate::tridiagonal::{self, Reduced};
 
 /// `S = V diag(values) V'` with the values in descending order.
 pub struct Eigen {
@@ -65,11 +65,28 @@ impl Gram {
         b: &mut Mat<f64>,
         f: impl FnOnce(&[f64], &[f64]) -> Vec<f64>,
     ) -> Result<(), Error> {
+        let reduced = self.reduce();
+        self.apply_reduced(&reduced, b, f)
+    }
+
+    /// Reduces S to a tridiagonal matrix, for [`Gram::apply_reduced`]. The lower triangle holds a part of the result
+    /// until the next factorisation.
+    pub(crate) fn reduce(&mut self) -> Reduced {
+        self.load_lower(1.0 / self.scale(), 0.0);
+        Reduced::new(self.view_mut())
+    }
+
+    /// Computes `B <- B f(S)` as [`Gram::apply_function`], by the result of [`Gram::reduce`].
+    pub(crate) fn apply_reduced(
+        &self,
+        reduced: &Reduced,
+        b: &mut Mat<f64>,
+        f: impl FnOnce(&[f64], &[f64]) -> Vec<f64>,
+    ) -> Result<(), Error> {
         let scale = self.scale();
-        self.load_lower(1.0 / scale, 0.0);
         let mut f = Some(f);
         let mut attempt = b.clone();
-        let done = tridiagonal::apply_function(self.view_mut(), attempt.as_mut(), |values, energies| {
+        let done = reduced.apply_function(self.view(), attempt.as_mut(), |values, energies| {
             let values: Vec<f64> = values.iter().map(|v| v * scale).collect();
             f.take().map_or_else(|| vec![0.0; values.len()], |f| f(&values, energies))
         });
@@ -79,7 +96,7 @@ impl Gram {
         }
         // The QL iteration fails before it calls f, so f is available for the fallback.
         let f = f.ok_or(Error::Eigen { rank: self.rank() })?;
-        let Eigen { values, vectors } = self.eigen()?;
+        let Eigen { values, vectors } = self.clone().eigen()?;
         let mut rotated = &*b * &vectors;
         let energies: Vec<f64> = (0..values.len()).map(|j| rotated.col(j).squared_norm_l2()).collect();
         for (j, weight) in f(&values, &energies).into_iter().enumerate() {

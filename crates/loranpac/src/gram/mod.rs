@@ -14,6 +14,7 @@ use faer::prelude::ReborrowMut;
 use faer::{Accum, Mat, MatMut, MatRef};
 use rayon::prelude::*;
 
+pub(crate) use crate::tridiagonal::Reduced;
 pub use eigen::Eigen;
 
 use crate::linalg::{mirror_upper, par};

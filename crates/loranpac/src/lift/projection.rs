@@ -11,6 +11,7 @@ use rayon::prelude::*;
 use super::LiftSpec;
 use crate::error::Error;
 use crate::memory;
+use crate::words::count;
 
 /// Entries above this could overflow the lifted features.
 const LARGEST: f32 = 1e12;
@@ -68,7 +69,7 @@ impl Projection {
                 let all = memory::product(&[rows, dim]);
                 let mut values = memory::reserve(all).map_err(|_| {
                     let bytes = memory::human_bytes(memory::product(&[all, size_of::<f32>()]));
-                    Error::Memory(format!("the projection of {dim} features to width {rows} has {bytes}, which the system refuses to give: reduce the width"))
+                    Error::Memory(format!("the projection of {} to width {rows} has {bytes}, which the system refuses to give: reduce the width", count(dim, "feature")))
                 })?;
                 values.resize(all, 0.0);
                 let mut projection = Projection::from_seed(rows, dim, seed, false);

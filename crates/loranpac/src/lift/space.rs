@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{ArcCosine, FeatureMap, LiftSpec, build, find};
 use crate::error::Error;
 use crate::width::Width;
+use crate::words::count;
 
 /// A feature space: either features that a map computes, or a kernel that gives their inner products.
 #[derive(Clone)]
@@ -109,6 +110,6 @@ impl From<ArcCosine> for FeatureSpace {
 
 impl fmt::Display for FeatureSpace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} from {} features to width {}", self.name(), self.dim(), self.width())
+        write!(f, "{} from {} to width {}", self.name(), count(self.dim(), "feature"), self.width())
     }
 }

@@ -55,7 +55,8 @@ impl Builder {
         Builder { config: Config { filter, ..self.config }, ..self }
     }
 
-    /// Sets the maximum number of directions (at infinite width, samples) that the model keeps, 10,000 by default.
+    /// Sets the number of directions (at infinite width, samples) to which the model is cut, 10,000 by default. Between
+    /// cuts it keeps up to a quarter or a chunk more ([`crate::plan::with_slack`]).
     pub fn max_rank(self, max_rank: usize) -> Self {
         Builder { config: Config { max_rank, ..self.config }, ..self }
     }

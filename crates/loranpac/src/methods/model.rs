@@ -3,7 +3,7 @@
 use super::{Builder, Edited, ExplicitModel, KernelModel};
 use crate::classifier::Classifier;
 use crate::config::Config;
-use crate::delta::Delta;
+use crate::delta::{Delta, Receiver};
 use crate::error::Error;
 use crate::features::{Features, IntoFeatures};
 use crate::label::{Label, LabelTable};
@@ -93,12 +93,7 @@ impl Model {
     }
 
     /// Learns a task, and reports the changes.
-    pub fn learn_with(
-        &mut self,
-        x: Features<'_>,
-        labels: &[Label],
-        changed: &mut dyn FnMut(Delta),
-    ) -> Result<(), Error> {
+    pub fn learn_with(&mut self, x: Features<'_>, labels: &[Label], changed: Receiver<'_>) -> Result<(), Error> {
         either!(self, model => model.learn_with(x, labels, changed))
     }
 

@@ -257,9 +257,6 @@ impl Learner for Ogd {
 const STEPS: (&str, &str) = ("steps", "gradient steps per task (1000)");
 const DEFAULT_STEPS: usize = 1000;
 
-const BY_TASKS: &[(Promise, &str)] =
-    &[(Promise::Halves, "gradient steps stop short of the solution, and half a task stops elsewhere than the whole")];
-
 /// The registry entry of orthogonal gradient descent.
 pub(crate) const OGD: Method = Method {
     name: "ogd",
@@ -270,7 +267,10 @@ pub(crate) const OGD: Method = Method {
     truncates: false,
     cuts: false,
     settings: &[STEPS],
-    exempt: BY_TASKS,
+    exempt: &[(
+        Promise::Halves,
+        "gradient steps stop short of the solution, and half a task stops elsewhere than the whole",
+    )],
     infinite: false,
     config: None,
     build: |options, settings| {
@@ -283,31 +283,19 @@ pub(crate) const OGD: Method = Method {
 pub(crate) const PCA_OGD: Method = Method {
     name: "pca-ogd",
     summary: "orthogonal gradient descent that protects only the leading directions of each task",
-    input: Input::Lifted,
-    continual: true,
-    exemplar_free: true,
     truncates: true,
-    cuts: false,
-    settings: &[STEPS],
-    exempt: BY_TASKS,
-    infinite: false,
-    config: None,
     build: |options, settings| {
         let steps = settings.count("steps", DEFAULT_STEPS)?;
         let truncation = options.truncation.unwrap_or_default();
         Ok(Box::new(Ogd::new(options.map()?, Variant::Pca(steps, truncation))?))
     },
+    ..OGD
 };
 
 /// The registry entry of OR-Fit.
 pub(crate) const OR_FIT: Method = Method {
     name: "or-fit",
     summary: "one pass of orthogonal steps, each of which fits its sample exactly",
-    input: Input::Lifted,
-    continual: true,
-    exemplar_free: true,
-    truncates: false,
-    cuts: false,
     settings: &[],
     exempt: &[
         (Promise::SampleOrder, "it visits the samples one by one, and divides by what is new in each"),
@@ -316,7 +304,6 @@ pub(crate) const OR_FIT: Method = Method {
             "it divides by what is new in a sample: rounding, once samples outnumber the lifted features",
         ),
     ],
-    infinite: false,
-    config: None,
     build: |options, _| Ok(Box::new(Ogd::new(options.map()?, Variant::OrFit(options.max_rank.max(1)))?)),
+    ..OGD
 };

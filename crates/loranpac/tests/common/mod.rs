@@ -1,9 +1,13 @@
 //! Random streams, and the paper's algorithms written down literally in f64, to compare with.
 #![allow(dead_code)]
 
+#[path = "../random/mod.rs"]
+mod random;
+
 use faer::Mat;
 use loranpac::internals::{Delta, Scalar, Statistics};
 use loranpac::{Features, Label, Learner};
+pub use random::Random;
 
 /// Features of [`samples`].
 pub const DIM: usize = 8;
@@ -11,25 +15,10 @@ pub const DIM: usize = 8;
 /// Samples, one row after the other, and their labels.
 pub type Task = (Vec<f32>, Vec<Label>);
 
-/// A small generator for test data (splitmix64).
-pub struct Random(pub u64);
-
 impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
     /// Uniform in [-1, 1).
     pub fn symmetric(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
-    }
-
-    pub fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
     }
 
     pub fn matrix(&mut self, rows: usize, columns: usize) -> Mat<f64> {

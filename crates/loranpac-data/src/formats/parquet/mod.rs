@@ -18,6 +18,7 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 use parquet::schema::types::ColumnDescPtr;
 
+use super::format::{Format, Opening};
 use super::names::{self, FEATURES};
 use super::source::{Shared, Window};
 use crate::error::Error;
@@ -31,7 +32,14 @@ const BELIEVED: usize = 1 << 16;
 /// Values that are read at a time.
 const BLOCK: usize = 1 << 18;
 
-pub(super) struct Parquet {
+/// A table with a column of lists.
+pub(super) const PARQUET: Format = Format {
+    name: "parquet",
+    other_names: &[],
+    opening: Opening::Table(|path, shared, options| Ok(Box::new(Parquet::open(path, shared, options)?))),
+};
+
+struct Parquet {
     path: PathBuf,
     shared: Shared,
     file: SerializedFileReader<Shared>,

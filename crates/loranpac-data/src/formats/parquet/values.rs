@@ -2,6 +2,7 @@
 
 use half::f16;
 use loranpac::Label;
+use loranpac::internals::count;
 use parquet::basic::{LogicalType, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::DataType;
@@ -65,18 +66,16 @@ pub(super) fn read_features(
     }?;
     // A row begins where nothing is repeated.
     let begins = |at: usize| levels.repetition[at] == 0;
-    let count = levels.repetition.len();
-    if let Some(at) = (0..count).find(|&at| levels.definition.get(at).is_some_and(|&d| d < about.max_def_level())) {
+    let values = levels.repetition.len();
+    let uneven = |row: usize| format!("row {row}: not {}, as the rows before it have", count(dim, "feature"));
+    if let Some(at) = (0..values).find(|&at| levels.definition.get(at).is_some_and(|&d| d < about.max_def_level())) {
         return Err(format!("row {}: a feature, or the whole list, is missing (null)", first + at / dim));
     }
-    if let Some(at) = (0..count).find(|&at| begins(at) != (at % dim == 0)) {
-        return Err(format!(
-            "row {}: not {dim} features, as the rows before it have",
-            first + at.saturating_sub(1) / dim
-        ));
+    if let Some(at) = (0..values).find(|&at| begins(at) != (at % dim == 0)) {
+        return Err(uneven(first + at.saturating_sub(1) / dim));
     }
-    if Some(count) != rows.checked_mul(dim) {
-        return Err(format!("row {}: not {dim} features, as the rows before it have", first + count / dim));
+    if Some(values) != rows.checked_mul(dim) {
+        return Err(uneven(first + values / dim));
     }
     Ok(())
 }

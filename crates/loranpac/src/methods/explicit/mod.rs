@@ -10,7 +10,7 @@ use super::lifted::{Lifted, indices};
 use crate::certificate::Certificate;
 use crate::classifier::{Classifier, Directions, Scorer};
 use crate::config::{Config, Schedule};
-use crate::delta::Delta;
+use crate::delta::{Delta, Receiver};
 use crate::error::Error;
 use crate::features::Features;
 use crate::filter::{self, Facts, Filter, Novelty};
@@ -85,12 +85,7 @@ impl ExplicitModel {
     ///
     /// Cost: `2 E d m` flops for the lift and `8 E r m` for the basis, in chunks, for tasks of any size. The only error
     /// after the input has been accepted is [`Error::Eigen`]: the whole task has then been learned, but not truncated.
-    pub fn learn_with(
-        &mut self,
-        x: Features<'_>,
-        labels: &[Label],
-        changed: &mut dyn FnMut(Delta),
-    ) -> Result<(), Error> {
+    pub fn learn_with(&mut self, x: Features<'_>, labels: &[Label], changed: Receiver<'_>) -> Result<(), Error> {
         check_task(x, labels, self.lifted.lift.dim())?;
         self.classifier = None;
         let Config { chunk: most, schedule, .. } = self.config;
@@ -127,7 +122,7 @@ impl ExplicitModel {
     }
 
     /// Applies the paper schedule's cut.
-    fn cut(&mut self, changed: &mut dyn FnMut(Delta)) -> Result<(), Error> {
+    fn cut(&mut self, changed: Receiver<'_>) -> Result<(), Error> {
         let Config { max_rank, schedule, filter, .. } = self.config;
         if let (Schedule::Paper, Filter::Hard { truncation, .. }) = (schedule, filter) {
             let (width, samples) = (self.lifted.width(), self.stats.samples());
@@ -189,17 +184,11 @@ impl Learner for ExplicitModel {
     }
 
     fn summary(&self) -> Summary {
-        let facts = self.classifier.as_ref().and_then(|c| c.facts()).copied();
         Summary {
             samples: self.stats.samples(),
             classes: self.table.len(),
             basis_rank: Some(self.stats.basis().rank()),
-            kept_rank: facts.map(|f| f.kept),
-            ridge: facts.map(|f| f.ridge),
-            train_mse: facts.map(|f| f.train_mse),
-            train_mse_upper: facts.map(|f| f.train_mse_upper),
-            certificate: facts.map(|f| Certificate::new(&self.stats, f)),
-            ..Summary::default()
+            ..Summary::of(self.classifier.as_ref(), |facts| Certificate::new(&self.stats, facts))
         }
     }
 

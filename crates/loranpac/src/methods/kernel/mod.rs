@@ -25,7 +25,7 @@ use super::lifted::indices;
 use crate::certificate::Certificate;
 use crate::classifier::{Classifier, Directions, KernelDirections, KernelScorer, Scorer, bytes_of, extend_kernel};
 use crate::config::Config;
-use crate::delta::Delta;
+use crate::delta::{Delta, Receiver};
 use crate::error::Error;
 use crate::features::Features;
 use crate::filter::{Facts, Limits, Problem, Side};
@@ -98,12 +98,7 @@ impl KernelModel {
     }
 
     /// Learns a task, and reports the changes. Samples are appended, and nothing is computed except for evictions.
-    pub fn learn_with(
-        &mut self,
-        x: Features<'_>,
-        labels: &[Label],
-        changed: &mut dyn FnMut(Delta),
-    ) -> Result<(), Error> {
+    pub fn learn_with(&mut self, x: Features<'_>, labels: &[Label], changed: Receiver<'_>) -> Result<(), Error> {
         check_task(x, labels, self.space.dim())?;
         self.config.accepts(x)?;
         self.classifier = None;
@@ -263,18 +258,11 @@ impl Learner for KernelModel {
     }
 
     fn summary(&self) -> Summary {
-        let facts = self.classifier.as_ref().and_then(|c| c.facts()).copied();
         Summary {
             samples: self.state.learned(),
             classes: self.table.len(),
             basis_rank: Some(self.len()),
-            kept_rank: facts.map(|f| f.kept),
-            ridge: facts.map(|f| f.ridge),
-            train_mse: facts.map(|f| f.train_mse),
-            train_mse_upper: facts.map(|f| f.train_mse_upper),
-            certificate: facts.map(|f| Certificate::from_ledger(&self.ledger(), f)),
-            leave_one_out: facts.and_then(|f| f.leave_one_out),
-            ..Summary::default()
+            ..Summary::of(self.classifier.as_ref(), |facts| Certificate::from_ledger(&self.ledger(), facts))
         }
     }
 
