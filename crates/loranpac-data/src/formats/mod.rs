@@ -6,15 +6,18 @@ mod csv;
 mod element;
 mod folder;
 mod jsonl;
+mod lines;
 mod names;
 mod npy;
 mod npz;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod records;
 mod safetensors;
 mod source;
 mod stream;
 mod text;
+mod texts;
 
 use std::io::Read;
 use std::path::Path;
@@ -22,7 +25,7 @@ use std::path::Path;
 use loranpac::Label;
 
 use crate::error::Error;
-use crate::rows::{Format, Options, Rows, Split};
+use crate::rows::{Format, Options, Rows, Split, TextOptions};
 
 pub use array::{Array, Elements};
 pub(crate) use container::{Container, Pair, pick};
@@ -35,6 +38,7 @@ pub use parquet::is_decoding;
 pub(crate) use source::Shared;
 pub use source::Source;
 pub(crate) use stream::Stream;
+pub(crate) use texts::{TextPiece, TextRows};
 
 /// Opens the samples of a file that can seek.
 pub(crate) fn open_samples(
@@ -51,6 +55,23 @@ pub(crate) fn open_samples(
         #[cfg(feature = "parquet")]
         Format::Parquet => Ok(Box::new(parquet::Parquet::open(path, shared, options)?)),
         _ => open_stream(path, Box::new(shared.whole()), Some(shared.length()), format, options),
+    }
+}
+
+/// Opens a table with a column of texts.
+pub(crate) fn open_texts(
+    path: &Path,
+    shared: Shared,
+    format: Format,
+    options: &TextOptions,
+) -> Result<Box<dyn TextRows>, Error> {
+    match format {
+        Format::Csv => Ok(Box::new(texts::CsvTexts::open(path, Box::new(shared.whole()), None, options)?)),
+        Format::Tsv => Ok(Box::new(texts::CsvTexts::open(path, Box::new(shared.whole()), Some(b'\t'), options)?)),
+        Format::Jsonl => Ok(Box::new(texts::JsonlTexts::open(path, Box::new(shared.whole()), options)?)),
+        #[cfg(feature = "parquet")]
+        Format::Parquet => Ok(Box::new(parquet::ParquetTexts::open(path, shared, options)?)),
+        _ => Err(Error::NotATable { path: path.to_owned(), format: format.name() }),
     }
 }
 
