@@ -31,7 +31,23 @@ pub enum Batch<'a> {
     Texts(&'a [&'a str]),
 }
 
-impl Batch<'_> {
+impl<'a> Batch<'a> {
+    /// Its texts; an error for another kind of input. `encoder` is the name of the encoder that reads texts.
+    pub fn texts(self, encoder: &str) -> Result<&'a [&'a str], Error> {
+        match self {
+            Batch::Texts(texts) => Ok(texts),
+            Batch::Images(_) => Err(wrong(encoder, Modality::Text, Modality::Image)),
+        }
+    }
+
+    /// Its images; an error for another kind of input. `encoder` is the name of the encoder that reads images.
+    pub fn images(self, encoder: &str) -> Result<&'a [Image], Error> {
+        match self {
+            Batch::Images(images) => Ok(images),
+            Batch::Texts(_) => Err(wrong(encoder, Modality::Image, Modality::Text)),
+        }
+    }
+
     /// Number of inputs.
     pub fn len(&self) -> usize {
         match self {
@@ -83,4 +99,17 @@ pub trait Encoder: Send + Sync {
     /// # Errors
     /// If the inputs are of the other modality, a layer is out of range, or an input cannot be encoded.
     fn encode(&self, batch: Batch<'_>, layers: &[usize]) -> Result<Vec<f32>, Error>;
+}
+
+/// Refuses layers that an encoder does not have.
+pub(crate) fn check_layers(encoder: &dyn Encoder, layers: &[usize]) -> Result<(), Error> {
+    let count = encoder.layers();
+    match layers.iter().find(|&&layer| layer >= count) {
+        Some(&layer) => Err(Error::Layer { encoder: encoder.name().to_owned(), layers: count, layer }),
+        None => Ok(()),
+    }
+}
+
+fn wrong(encoder: &str, wanted: Modality, given: Modality) -> Error {
+    Error::Modality { encoder: encoder.to_owned(), wanted, given }
 }
