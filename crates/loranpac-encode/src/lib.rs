@@ -1,9 +1,18 @@
 //! Encoders: images and texts in, features out.
 //!
-//! An [`Encoder`] turns a [`Batch`] of images or texts into rows of features.
+//! An [`Encoder`] turns a [`Batch`] of images or texts into rows of features. [`image::decode`] makes an [`Image`] of a
+//! file's bytes, and [`Preprocess`] makes the numbers that a network reads of an image.
 
+mod basic;
 mod encoder;
 mod error;
+pub mod image;
+pub mod input;
+mod ngrams;
+mod preprocess;
 
+pub use basic::ImageBasic;
 pub use encoder::{Batch, Encoder, Image, Modality};
-pub use error::Error;
+pub use error::{Error, ImageProblem};
+pub use ngrams::TextNgrams;
+pub use preprocess::{Filter, Preprocess, Resize};
