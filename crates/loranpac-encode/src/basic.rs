@@ -13,8 +13,9 @@
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
-use crate::encoder::{Batch, Encoder, Image, Modality, check_layers};
+use crate::encoder::{Batch, Encoder, Image, check_layers};
 use crate::error::Error;
+use crate::modality::Modality;
 use crate::preprocess::{Filter, Preprocess, Resize};
 
 /// Name of the encoder.
@@ -32,7 +33,7 @@ const DIRECTIONS: usize = 9;
 const COSINES: [f32; DIRECTIONS] =
     [1.0, 0.939_692_6, 0.766_044_44, 0.5, 0.173_648_18, -0.173_648_18, -0.5, -0.766_044_44, -0.939_692_6];
 const SINES: [f32; DIRECTIONS] =
-    [0.0, 0.342_020_14, 0.642_787_6, 0.866_025_4, 0.984_807_75, 0.984_807_75, 0.866_025_4, 0.642_787_6, 0.342_020_14];
+    [0.0, 0.342_020_14, 0.642_787_6, 0.866_025_4, 0.984_807_7, 0.984_807_7, 0.866_025_4, 0.642_787_6, 0.342_020_14];
 /// Cells per side of the grid of colours.
 const GRID: usize = 4;
 /// Steps per channel.
@@ -158,9 +159,8 @@ fn around(x: usize, y: usize) -> impl Iterator<Item = (usize, f32)> {
     let (across, down) = (split(x), split(y));
     down.into_iter()
         .flat_map(move |(row, a)| across.into_iter().map(move |(column, b)| (row, column, a * b)))
-        .filter_map(move |(row, column, share)| {
-            (inside(row) && inside(column)).then(|| (row as usize * CELLS + column as usize, share))
-        })
+        .filter(move |&(row, column, _)| inside(row) && inside(column))
+        .map(|(row, column, share)| (row as usize * CELLS + column as usize, share))
 }
 
 /// Counts the colours of each cell of the grid, between the nearest steps of each channel.

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::encoder::Modality;
+use crate::modality::Modality;
 
 /// Why an encoder or an input was refused.
 #[derive(Debug, thiserror::Error)]

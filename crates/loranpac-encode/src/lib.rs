@@ -8,11 +8,13 @@ mod encoder;
 mod error;
 pub mod image;
 pub mod input;
+mod modality;
 mod ngrams;
 mod preprocess;
 
 pub use basic::ImageBasic;
-pub use encoder::{Batch, Encoder, Image, Modality};
+pub use encoder::{Batch, Encoder, Image};
 pub use error::{Error, ImageProblem};
+pub use modality::Modality;
 pub use ngrams::TextNgrams;
 pub use preprocess::{Filter, Preprocess, Resize};

@@ -17,8 +17,9 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
-use crate::encoder::{Batch, Encoder, Modality, check_layers};
+use crate::encoder::{Batch, Encoder, check_layers};
 use crate::error::Error;
+use crate::modality::Modality;
 
 /// Name of the encoder.
 pub const NAME: &str = "text-ngrams";

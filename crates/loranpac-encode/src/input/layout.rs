@@ -6,9 +6,9 @@ use loranpac::Label;
 use loranpac_data::{Split, text};
 
 use super::{InputOptions, Tags};
-use crate::encoder::Modality;
 use crate::error::Error;
 use crate::image;
+use crate::modality::Modality;
 
 /// What a message says about the layouts.
 const LAYOUTS: &str = "CLASS/*, train|test/CLASS/*, DOMAIN/CLASS/* or DOMAIN/train|test/CLASS/*";

@@ -35,8 +35,8 @@ use std::path::{Path, PathBuf};
 use loranpac::Label;
 use loranpac_data::Split;
 
-use crate::encoder::Modality;
 use crate::error::Error;
+use crate::modality::Modality;
 
 /// How inputs are read.
 #[derive(Debug, Clone)]

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use loranpac_data::{TextOptions, TextRow, Texts};
 
 use super::{Data, Input, InputOptions, Source, Tags, files};
-use crate::encoder::Modality;
 use crate::error::Error;
+use crate::modality::Modality;
 
 /// Usual names of columns of texts, and of paths.
 const TEXTS: &[&str] = &["text", "sentence", "utterance", "message", "query"];

@@ -10,8 +10,11 @@ use serde_json::{Map, Value};
 use super::{Filter, Preprocess, Resize};
 use crate::error::Error;
 
+/// Mean and standard deviation of each channel.
+pub(super) type Normalisation = ([f32; 3], [f32; 3]);
+
 /// Mean and standard deviation of ImageNet's pixels, timm's default.
-pub(super) const IMAGENET: ([f32; 3], [f32; 3]) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
+pub(super) const IMAGENET: Normalisation = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
 
 /// The longest configuration that is read.
 const LONGEST: u64 = 1 << 20;

@@ -16,16 +16,15 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::config::IMAGENET;
+use super::config::{IMAGENET, Normalisation};
 use super::{Filter, Preprocess, Resize};
 use crate::error::Error;
 
 /// Mean and standard deviation of the pixels that CLIP was trained on.
-const CLIP: ([f32; 3], [f32; 3]) =
-    ([0.481_454_66, 0.457_827_5, 0.408_210_73], [0.268_629_54, 0.261_302_6, 0.275_777_1]);
+const CLIP: Normalisation = ([0.481_454_66, 0.457_827_5, 0.408_210_73], [0.268_629_54, 0.261_302_6, 0.275_777_1]);
 
 /// The presets: name, shorter side before a crop of 224, mean and standard deviation.
-const PRESETS: &[(&str, usize, ([f32; 3], [f32; 3]))] = &[
+const PRESETS: &[(&str, usize, Normalisation)] = &[
     ("unit", 256, ([0.0; 3], [1.0; 3])),
     ("half", 248, ([0.5; 3], [0.5; 3])),
     ("imagenet", 256, IMAGENET),
