@@ -129,6 +129,14 @@ pub enum Error {
         /// The format.
         format: &'static str,
     },
+    /// A format without columns of texts.
+    #[error("{path}: {format} has no columns of texts; give csv, tsv, jsonl or parquet", path = path.display())]
+    NotATable {
+        /// The file.
+        path: PathBuf,
+        /// The format.
+        format: &'static str,
+    },
     /// Several columns or arrays have a usual name.
     #[error("{path}: {found} could each be the {what}; keep one, or choose it with `features` or `label`", path = path.display())]
     Ambiguous {

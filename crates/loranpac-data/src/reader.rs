@@ -6,6 +6,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use loranpac::Label;
+
 use crate::error::{Error, ReadError};
 use crate::formats::{self, Format, Shared, Source};
 use crate::rows::{Batch, LABEL, Options, Piece, Rows, SPLIT, Split};
@@ -195,12 +197,14 @@ pub(crate) fn check_finite(path: &Path, x: &[f32], dim: usize, first: usize) -> 
 /// The split of each row, if there is a column for it. `first` is the number of the first row.
 pub(crate) fn splits(path: &Path, piece: &Piece, first: usize) -> Result<Option<Vec<Split>>, Error> {
     let cells = &piece.tags[SPLIT];
-    if cells.is_empty() {
-        return Ok(None);
-    }
+    if cells.is_empty() { Ok(None) } else { row_splits(path, cells, first).map(Some) }
+}
+
+/// The split that each cell names. `first` is the number of the first row.
+pub(crate) fn row_splits(path: &Path, cells: &[Label], first: usize) -> Result<Vec<Split>, Error> {
     let split = |(row, cell)| {
         let unknown = || Error::UnknownSplit { path: path.to_owned(), row: first + row, split: formats::shown(cell) };
         Split::of_cell(cell).ok_or_else(unknown)
     };
-    cells.iter().enumerate().map(split).collect::<Result<Vec<_>, _>>().map(Some)
+    cells.iter().enumerate().map(split).collect()
 }

@@ -23,6 +23,19 @@ pub struct Options {
     pub format: Option<String>,
 }
 
+/// How a table of texts is read.
+#[derive(Debug, Clone, Default)]
+pub struct TextOptions {
+    /// Column or key with the texts. None: the one of `usual` that occurs.
+    pub text: Option<String>,
+    /// Usual names of the texts, in lower case.
+    pub usual: &'static [&'static str],
+    /// Column or key with the labels. None: `y`, `labels`, `label`, `class` or `target`.
+    pub label: Option<String>,
+    /// Format of a file with another extension: `csv`, `tsv`, `jsonl` or `parquet`.
+    pub format: Option<String>,
+}
+
 /// Split of a feature file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Split {
@@ -58,9 +71,16 @@ impl Split {
         }
     }
 
-    /// The split that a cell names, in any case.
+    /// The split that a cell names.
     pub(crate) fn of_cell(cell: &Label) -> Option<Split> {
-        let Label::Text(name) = cell else { return None };
+        match cell {
+            Label::Text(name) => Split::from_name(name),
+            Label::Integer(_) => None,
+        }
+    }
+
+    /// The split of this name, in any case: `train`, `val`, `valid` and `validation` are training samples.
+    pub fn from_name(name: &str) -> Option<Split> {
         match name.trim().to_ascii_lowercase().as_str() {
             "train" | "val" | "valid" | "validation" => Some(Split::Train),
             "test" => Some(Split::Test),

@@ -8,10 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use files::parquet::{Features, Labels, all, compressed, write};
-use files::{X, Y};
+use files::{WORDS, X, Y};
 use loranpac::Label;
 use loranpac_data::error::Error;
-use loranpac_data::{Batch, Dataset, Options, Reader, Split, formats};
+use loranpac_data::{Batch, Dataset, Options, Reader, Split, TextOptions, Texts, formats};
 use parquet::basic::{Compression, Encoding};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
@@ -67,6 +67,32 @@ fn labels_can_be_named() {
         &Options { label: Some("features".to_owned()), ..Options::default() },
         &["features", "has lists"],
     );
+}
+
+#[test]
+fn a_column_of_texts_is_read() {
+    let open = |bytes: &[u8]| {
+        let options = TextOptions { text: Some("label".to_owned()), ..TextOptions::default() };
+        Texts::from_source(Path::new("the-file"), Cursor::new(bytes.to_vec()), Format::Parquet, &options)
+    };
+    let words = [
+        (Features::Single(&X[..9]), Labels::Words(&WORDS[..3]), None),
+        (Features::Single(&X[9..]), Labels::Words(&WORDS[3..]), None),
+    ];
+    let mut texts = open(&write(&words, 3, compressed(Compression::SNAPPY))).unwrap();
+    assert!(!texts.has_labels(), "the texts are not their own labels");
+    let mut found = Vec::new();
+    loop {
+        let rows = texts.next(2).unwrap();
+        if rows.is_empty() {
+            break;
+        }
+        found.extend(rows.into_iter().map(|row| row.text));
+    }
+    assert_eq!(found, WORDS);
+    let numbers = [(Features::Single(&X[..]), Labels::Integers(&Y[..]), None)];
+    let message = open(&write(&numbers, 3, compressed(Compression::SNAPPY))).map(|_| ()).unwrap_err().to_string();
+    assert_eq!(message, "the-file: column label: it has INT64; one text per row is needed");
 }
 
 #[test]

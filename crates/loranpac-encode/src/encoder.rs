@@ -1,15 +1,7 @@
 //! The vocabulary of encoders: images, batches, and the trait that each kind of encoder implements.
 
 use crate::error::Error;
-
-/// What an encoder reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Modality {
-    /// Images.
-    Image,
-    /// Texts.
-    Text,
-}
+use crate::modality::Modality;
 
 /// An image with 8 bits for each of red, green and blue, upright (its orientation was applied).
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::encoder::Modality;
+use crate::modality::Modality;
 
 /// Why an encoder or an input was refused.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +61,148 @@ pub enum Error {
         /// The layer that was asked for.
         layer: usize,
     },
+    /// An image cannot be used.
+    #[error("{name}: {problem}")]
+    Image {
+        /// Its file, or its place in an archive.
+        name: String,
+        /// What is wrong with it.
+        problem: ImageProblem,
+    },
+    /// One input cannot be used.
+    #[error("{name}: {reason}")]
+    Input {
+        /// Its file, or its place in an archive.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// A table cannot be used.
+    #[error(transparent)]
+    Table(#[from] loranpac_data::Error),
+    /// An archive cannot be used.
+    #[error("{path}: the archive cannot be read: {reason}", path = path.display())]
+    Archive {
+        /// The archive.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A path is no source of inputs.
+    #[error(
+        "{path}: not an image, a folder, an archive (tar, tar.gz, tgz, zip), a table (csv, tsv, jsonl, parquet) or a list \
+         of paths (txt)",
+        path = path.display()
+    )]
+    UnknownSource {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A folder or an archive has none of the wanted files.
+    #[error("{path}: no {} in it", plural(*modality), path = path.display())]
+    NoInputs {
+        /// The folder or archive.
+        path: PathBuf,
+        /// What was looked for.
+        modality: Modality,
+    },
+    /// A folder or an archive has a file of another kind.
+    #[error(
+        "{path}: {name} is not {}; remove it, or skip such files with --skip-bad",
+        if *modality == Modality::Image { "an image" } else { "a text (.txt)" },
+        path = path.display()
+    )]
+    OtherFile {
+        /// The folder or archive.
+        path: PathBuf,
+        /// The file.
+        name: String,
+        /// What was looked for.
+        modality: Modality,
+    },
+    /// The folders of a data set have no known meaning.
+    #[error("{path}: {name}: {reason}", path = path.display())]
+    Layout {
+        /// The folder or archive.
+        path: PathBuf,
+        /// The file that does not fit.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// A description of preprocessing cannot be used.
+    #[error("{place}: {problem}")]
+    Preprocess {
+        /// The file, or the text on the command line.
+        place: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+impl Error {
+    /// Whether the error is one of a single input, after which others can be read: what `--skip-bad` skips.
+    pub fn concerns_one_input(&self) -> bool {
+        matches!(self, Error::Input { .. } | Error::Image { .. } | Error::Read { .. })
+    }
+}
+
+/// Why an image was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImageProblem {
+    /// No bytes.
+    #[error("the file is empty")]
+    Empty,
+    /// The bytes begin like no supported format.
+    #[error("not an image; JPEG, PNG, WebP, BMP, GIF and TIFF can be read")]
+    UnknownFormat,
+    /// A side is zero.
+    #[error("the image has no pixels ({width} x {height})")]
+    NoPixels {
+        /// Pixels per row.
+        width: u32,
+        /// Rows.
+        height: u32,
+    },
+    /// More pixels than the limit.
+    #[error("the image has {width} x {height} pixels, more than the limit of {} million", limit / 1_000_000)]
+    TooLarge {
+        /// Pixels per row.
+        width: u32,
+        /// Rows.
+        height: u32,
+        /// The most pixels.
+        limit: u64,
+    },
+    /// Decoding needs more memory than the limit.
+    #[error(
+        "decoding {width} x {height} pixels needs up to {} MiB, more than the limit of {} MiB",
+        needed.div_ceil(1 << 20),
+        limit >> 20
+    )]
+    Memory {
+        /// Pixels per row.
+        width: u32,
+        /// Rows.
+        height: u32,
+        /// Bytes that are needed.
+        needed: u64,
+        /// The most bytes.
+        limit: u64,
+    },
+    /// The decoder stopped at the limit on memory.
+    #[error("decoding needs more memory than the limit")]
+    DecoderMemory,
+    /// The data ends too early.
+    #[error("the image is truncated")]
+    Truncated,
+    /// The data cannot be decoded.
+    #[error("the image is damaged: {0}")]
+    Damaged(String),
+    /// A rare kind of image.
+    #[error("this kind of image is not supported: {0}")]
+    Unsupported(String),
 }
 
 /// What is wrong with an embedding server.

@@ -17,6 +17,7 @@ pub(super) const DUMMY: Format = Format {
         source.read_to_end(&mut bytes).map_err(|source| ReadError::new(path, source))?;
         Ok(Box::new(Dummy(bytes)))
     }),
+    texts: None,
 };
 
 struct Dummy(Vec<u8>);

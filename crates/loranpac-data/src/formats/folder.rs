@@ -19,6 +19,7 @@ pub(super) const NPY: Format = Format {
         let refuse = |problem| Error::Array { path: path.to_owned(), array: "x".to_owned(), problem };
         Ok(Box::new(Pair::new(path, ("x".to_owned(), x.map_err(refuse)?), None)?))
     }),
+    texts: None,
 };
 
 /// A folder. Each array has the name of its file.

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use super::container::{self, Container};
 use super::source::Shared;
+use super::texts::TextRows;
 use crate::error::Error;
-use crate::rows::{Options, Rows};
+use crate::rows::{Options, Rows, TextOptions};
 
 /// A file format for samples, one of [`super::FORMATS`].
 #[derive(Clone, Copy)]
@@ -17,6 +18,8 @@ pub struct Format {
     /// Other extensions of its files.
     pub(super) other_names: &'static [&'static str],
     pub(super) opening: Opening,
+    /// How a table with a column of texts is opened, in formats of tables.
+    pub(super) texts: Option<fn(&Path, Shared, &TextOptions) -> Opened<dyn TextRows>>,
 }
 
 /// A source that is read in order.
@@ -69,6 +72,12 @@ impl Format {
                 Err(Error::NotStreamed { path: path.to_owned(), format: self.name })
             }
         }
+    }
+
+    /// Opens a table with a column of texts.
+    pub(crate) fn open_texts(self, path: &Path, shared: Shared, options: &TextOptions) -> Opened<dyn TextRows> {
+        let open = self.texts.ok_or_else(|| Error::NotATable { path: path.to_owned(), format: self.name })?;
+        open(path, shared, options)
     }
 
     /// Opens the arrays of a file; `None` if files of this format have no named arrays.

@@ -9,15 +9,18 @@ mod element;
 mod folder;
 mod format;
 mod jsonl;
+mod lines;
 mod names;
 mod npy;
 mod npz;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod records;
 mod safetensors;
 mod source;
 mod stream;
 mod text;
+mod texts;
 
 use std::path::Path;
 
@@ -38,6 +41,7 @@ pub use parquet::is_decoding;
 pub(crate) use source::Shared;
 pub use source::Source;
 pub(crate) use stream::Stream;
+pub(crate) use texts::{TextPiece, TextRows};
 
 /// All formats that were compiled in. A new format is a file with a reader and its entry, and one line here.
 pub const FORMATS: &[Format] = &[

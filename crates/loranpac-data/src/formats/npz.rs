@@ -23,6 +23,7 @@ pub(super) const NPZ: Format = Format {
     name: "npz",
     other_names: &[],
     opening: Opening::Arrays(|path, shared| Ok(Box::new(Npz::open(path, &shared)?))),
+    texts: None,
 };
 
 /// An archive whose entries are read without borrowing it, several at a time.

@@ -18,6 +18,7 @@ pub(super) const SAFETENSORS: Format = Format {
     name: "safetensors",
     other_names: &[],
     opening: Opening::Arrays(|path, shared| Ok(Box::new(Tensors::open(path, &shared)?))),
+    texts: None,
 };
 
 /// The kind of a type of element.

@@ -4,7 +4,7 @@
 use std::io::Cursor;
 use std::path::Path;
 
-use loranpac_data::{Options, Reader, formats};
+use loranpac_data::{Options, Reader, TextOptions, Texts, formats};
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
@@ -46,11 +46,29 @@ pub fn check(format: &str, data: &[u8]) {
         let before = MEMORY.current_usage();
         MEMORY.reset_peak_usage();
         let dim = read(format, bytes, &options);
+        if matches!(format, "csv" | "tsv" | "jsonl" | "parquet") {
+            read_texts(format, data.to_vec());
+        }
         let peak = MEMORY.peak_usage().saturating_sub(before);
         // Twice, because a vector that grows is in memory twice; four bytes each; and labels.
         let asked = dim.saturating_mul(MOST).saturating_mul(32);
         let limit = ALLOWANCE + data.len() * factor(format) + asked;
         assert!(peak <= limit, "{peak} bytes of memory for a file of {} bytes; at most {limit}", data.len());
+    }
+}
+
+/// Reads the labels of a table as if they were its texts, until the end or an error.
+fn read_texts(format: &str, bytes: Vec<u8>) {
+    let format = formats::find(format).unwrap();
+    let options = TextOptions { usual: &["y", "label", "text"], ..TextOptions::default() };
+    let Ok(mut texts) = Texts::from_source(Path::new("fuzz"), Cursor::new(bytes), format, &options) else { return };
+    for _ in 0..PIECES {
+        let Ok(rows) = texts.next(MOST) else { break };
+        assert!(rows.len() <= MOST);
+        assert!(rows.iter().all(|row| row.split.is_some() == texts.has_splits()));
+        if rows.is_empty() {
+            break;
+        }
     }
 }
 

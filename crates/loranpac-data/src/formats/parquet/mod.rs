@@ -5,6 +5,7 @@
 
 mod claims;
 mod fence;
+mod texts;
 mod thrift;
 mod values;
 
@@ -26,6 +27,7 @@ use crate::rows::{DOMAIN, Options, Piece, Rows, TAGS};
 use fence::fenced;
 
 pub use fence::is_decoding;
+pub(super) use texts::ParquetTexts;
 
 /// A larger number of features is accepted only if the file has as many bytes: a few bytes can claim any number.
 const BELIEVED: usize = 1 << 16;
@@ -37,6 +39,7 @@ pub(super) const PARQUET: Format = Format {
     name: "parquet",
     other_names: &[],
     opening: Opening::Table(|path, shared, options| Ok(Box::new(Parquet::open(path, shared, options)?))),
+    texts: Some(|path, shared, options| Ok(Box::new(ParquetTexts::open(path, shared, options)?))),
 };
 
 struct Parquet {
@@ -58,6 +61,7 @@ struct Parquet {
 }
 
 /// A column that is read.
+#[derive(Clone)]
 struct Column {
     /// Its number.
     leaf: usize,
@@ -67,25 +71,15 @@ struct Column {
 
 impl Parquet {
     pub fn open(path: &Path, shared: Shared, options: &Options) -> Result<Parquet, Error> {
-        let damaged = |reason: String| Error::Container { path: path.to_owned(), reason };
-        claims::check_footer(&shared).map_err(damaged)?;
-        let file = fenced(|| SerializedFileReader::new(shared.clone())).map_err(damaged)?;
-        let schema = file.metadata().file_metadata().schema_descr();
-        let leaves: Vec<(usize, String, ColumnDescPtr)> = (0..schema.num_columns())
-            .map(|leaf| (leaf, schema.get_column_root(leaf).name().to_owned(), schema.column(leaf)))
-            .collect();
-        let names: Vec<&str> = leaves.iter().map(|(_, name, _)| name.as_str()).collect();
-        let column = |at: usize| Column { leaf: leaves[at].0, name: leaves[at].1.clone(), about: leaves[at].2.clone() };
+        let (file, columns) = open_file(path, &shared)?;
+        let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+        let column = |at: usize| columns[at].clone();
         let place = names::find(path, &names, options.features.as_deref(), (FEATURES, ""), "features column")?;
         let place = place.ok_or_else(|| names::missing_features(path, &names, "features column"))?;
         let features = column(place);
-        let mut tags = names::tags(path, &names, options, "label column")?.map(|tag| tag.map(column));
+        let tags = names::tags(path, &names, options, "label column")?.map(|tag| tag.map(column));
         values::check_features(&features.about).map_err(|reason| refuse(path, &features, reason))?;
-        // A column `domain` of another type has another meaning.
-        tags[DOMAIN] = tags[DOMAIN].take().filter(|column| values::check_label(&column.about).is_ok());
-        for tag in tags.iter().flatten() {
-            values::check_label(&tag.about).map_err(|reason| refuse(path, tag, reason))?;
-        }
+        let tags = usable(path, tags)?;
         let (rows, dim) =
             shape(&file, features.leaf, shared.length()).map_err(|reason| refuse(path, &features, reason))?;
         let path = path.to_owned();
@@ -103,15 +97,9 @@ impl Parquet {
         // The sum of these was checked when the file was opened.
         self.left = usize::try_from(about.num_rows()).unwrap_or(0);
         let reader = |column: &Column, nested: bool, values: Option<usize>| {
-            let refuse = |reason: String| refuse(&self.path, column, reason);
-            let chunk =
-                about.columns().get(column.leaf).ok_or_else(|| refuse("it is not in every row group".to_owned()))?;
-            check_compression(chunk.compression()).map_err(refuse)?;
-            if values != usize::try_from(chunk.num_values()).ok() {
-                return Err(refuse(format!("row group {group} does not have {} features in each row", self.dim)));
-            }
-            claims::check_pages(&self.shared, chunk, nested).map_err(refuse)?;
-            fenced(|| self.file.get_row_group(group)?.get_column_reader(column.leaf)).map_err(refuse)
+            let each = format!("{} features", self.dim);
+            let reader = open_column(&self.file, &self.shared, group, column, (nested, values, &each));
+            reader.map_err(|reason| refuse(&self.path, column, reason))
         };
         let features = reader(&self.features, true, self.left.checked_mul(self.dim))?;
         let mut tags = [const { None }; TAGS];
@@ -162,6 +150,49 @@ impl Rows for Parquet {
         }
         Ok(piece)
     }
+}
+
+/// Opens a file, and lists its columns.
+fn open_file(path: &Path, shared: &Shared) -> Result<(SerializedFileReader<Shared>, Vec<Column>), Error> {
+    let damaged = |reason: String| Error::Container { path: path.to_owned(), reason };
+    claims::check_footer(shared).map_err(damaged)?;
+    let file = fenced(|| SerializedFileReader::new(shared.clone())).map_err(damaged)?;
+    let schema = file.metadata().file_metadata().schema_descr();
+    let column = |leaf: usize| {
+        let (name, about) = (schema.get_column_root(leaf).name().to_owned(), schema.column(leaf));
+        Column { leaf, name, about }
+    };
+    let columns = (0..schema.num_columns()).map(column).collect();
+    Ok((file, columns))
+}
+
+/// Refuses tags of types that cannot be labels.
+fn usable(path: &Path, mut tags: [Option<Column>; TAGS]) -> Result<[Option<Column>; TAGS], Error> {
+    // A column `domain` of another type has another meaning.
+    tags[DOMAIN] = tags[DOMAIN].take().filter(|column| values::check_label(&column.about).is_ok());
+    for tag in tags.iter().flatten() {
+        values::check_label(&tag.about).map_err(|reason| refuse(path, tag, reason))?;
+    }
+    Ok(tags)
+}
+
+/// A column of a row group, after a check of its claims: whether it has lists, its number of values, and what each row
+/// has of them.
+fn open_column(
+    file: &SerializedFileReader<Shared>,
+    shared: &Shared,
+    group: usize,
+    column: &Column,
+    (nested, values, each): (bool, Option<usize>, &str),
+) -> Result<ColumnReader, String> {
+    let about = file.metadata().row_group(group);
+    let chunk = about.columns().get(column.leaf).ok_or("it is not in every row group")?;
+    check_compression(chunk.compression())?;
+    if values != usize::try_from(chunk.num_values()).ok() {
+        return Err(format!("row group {group} does not have {each} in each row"));
+    }
+    claims::check_pages(shared, chunk, nested)?;
+    fenced(|| file.get_row_group(group)?.get_column_reader(column.leaf))
 }
 
 fn refuse(path: &Path, column: &Column, reason: String) -> Error {

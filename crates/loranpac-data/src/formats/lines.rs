@@ -1,0 +1,181 @@
+//! Lines of JSON objects, each with one value that is wanted, and labels in any of their JSON forms.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{BufRead, BufReader, Read};
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+
+use loranpac::Label;
+use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+
+use super::text;
+use crate::error::{Error, LineProblem, ReadError};
+use crate::rows::TAGS;
+
+/// Reads one line at a time.
+pub(super) struct Lines {
+    pub path: PathBuf,
+    source: BufReader<Box<dyn Read + Send>>,
+    /// The current line.
+    pub buffer: Vec<u8>,
+    line: u64,
+}
+
+impl Lines {
+    /// Reads the first line.
+    pub fn open(path: &Path, source: Box<dyn Read + Send>) -> Result<Lines, Error> {
+        let mut lines = Lines { path: path.to_owned(), source: BufReader::new(source), buffer: Vec::new(), line: 0 };
+        if !lines.advance()? {
+            return Err(Error::Container { path: path.to_owned(), reason: "no samples".to_owned() });
+        }
+        Ok(lines)
+    }
+
+    /// The keys of the current line.
+    pub fn keys(&self) -> Result<Vec<String>, Error> {
+        let object: BTreeMap<String, IgnoredAny> =
+            serde_json::from_slice(&self.buffer).map_err(|e| self.refuse(json(e)))?;
+        Ok(object.into_keys().collect())
+    }
+
+    /// Reads the next line that is not empty; false at the end.
+    pub fn advance(&mut self) -> Result<bool, Error> {
+        loop {
+            self.buffer.clear();
+            let failed = |source| ReadError::new(&self.path, source);
+            let mut line = self.source.by_ref().take(text::LONGEST_LINE as u64 + 1);
+            if line.read_until(b'\n', &mut self.buffer).map_err(failed)? == 0 {
+                return Ok(false);
+            }
+            self.line += 1;
+            if self.buffer.len() > text::LONGEST_LINE {
+                return Err(self.refuse(LineProblem::TooLong { limit: text::LONGEST_LINE }));
+            }
+            if !self.buffer.trim_ascii().is_empty() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// The value and the tags of the current line.
+    pub fn parse<T: for<'de> Deserialize<'de>>(&self, keys: &Keys<T>) -> Result<(T, Tags), Error> {
+        let mut reader = serde_json::Deserializer::from_slice(&self.buffer);
+        let parsed = keys.deserialize(&mut reader).and_then(|parsed| reader.end().map(|()| parsed));
+        parsed.map_err(|e| self.refuse(json(e)))
+    }
+
+    pub fn refuse(&self, problem: LineProblem) -> Error {
+        Error::Line { path: self.path.clone(), line: self.line, problem }
+    }
+}
+
+/// The parser's message. The parser sees one line at a time, so its line number is always 1.
+fn json(error: serde_json::Error) -> LineProblem {
+    LineProblem::Json(error.to_string().replace(" at line 1 column ", " at character "))
+}
+
+/// Label, split and domain of a line.
+pub(super) type Tags = [Option<Label>; TAGS];
+
+/// The keys that are read, of which one has a value of type `T`.
+pub(super) struct Keys<T> {
+    content: String,
+    /// Label, split and domain.
+    tags: [Option<String>; TAGS],
+    kind: PhantomData<fn() -> T>,
+}
+
+impl<T> Keys<T> {
+    pub fn new(content: String, tags: [Option<String>; TAGS]) -> Keys<T> {
+        Keys { content, tags, kind: PhantomData }
+    }
+
+    /// Whether lines have this tag.
+    pub fn has(&self, tag: usize) -> bool {
+        self.tags[tag].is_some()
+    }
+}
+
+/// Parses the value straight into its type: a tree of JSON values would be eight times as large as features.
+impl<'de, T: Deserialize<'de>> DeserializeSeed<'de> for &Keys<T> {
+    type Value = (T, Tags);
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for &Keys<T> {
+    type Value = (T, Tags);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an object with the key {}", self.content)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let (mut content, mut tags) = (None, [const { None }; TAGS]);
+        while let Some(key) = map.next_key::<String>()? {
+            let known = self.tags.iter().position(|tag| tag.as_ref() == Some(&key));
+            let duplicate = if key == self.content {
+                content.replace(map.next_value()?).is_some()
+            } else if let Some(tag) = known {
+                tags[tag].replace(map.next_value::<AnyLabel>()?.0).is_some()
+            } else {
+                map.next_value::<IgnoredAny>()?;
+                false
+            };
+            if duplicate {
+                return Err(de::Error::custom(format!("duplicate key {key}")));
+            }
+        }
+        let missing = |key: &str| de::Error::custom(format!("missing key {key}, which the first line has"));
+        let content = content.ok_or_else(|| missing(&self.content))?;
+        match self.tags.iter().zip(&tags).find_map(|(key, tag)| key.as_ref().filter(|_| tag.is_none())) {
+            Some(key) => Err(missing(key)),
+            None => Ok((content, tags)),
+        }
+    }
+}
+
+/// A label in any of its JSON forms.
+struct AnyLabel(Label);
+
+impl<'de> Deserialize<'de> for AnyLabel {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AnyLabel, D::Error> {
+        deserializer.deserialize_any(LabelVisitor)
+    }
+}
+
+struct LabelVisitor;
+
+impl Visitor<'_> for LabelVisitor {
+    type Value = AnyLabel;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a label: a whole number or a text")
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<AnyLabel, E> {
+        Ok(AnyLabel(Label::Integer(value)))
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<AnyLabel, E> {
+        let number =
+            i64::try_from(value).map_err(|_| E::custom(format!("the label {value} does not fit into 64 bits")))?;
+        Ok(AnyLabel(Label::Integer(number)))
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<AnyLabel, E> {
+        let label = text::whole(value).ok_or_else(|| E::custom(format!("the label {value} is not a whole number")))?;
+        Ok(AnyLabel(label))
+    }
+
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<AnyLabel, E> {
+        Ok(AnyLabel(Label::Integer(value.into())))
+    }
+
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<AnyLabel, E> {
+        Ok(AnyLabel(Label::from(value)))
+    }
+}

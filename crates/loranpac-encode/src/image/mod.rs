@@ -1,0 +1,116 @@
+//! Images from bytes: JPEG, PNG, WebP, BMP, GIF (the first frame) and TIFF.
+//!
+//! The result has 8 bits per channel and is upright: the orientation in the file's metadata is applied. Alpha is
+//! dropped, not blended. Of 16 bits the upper 8 are kept. Colour profiles are ignored. This is what PIL's
+//! `ImageOps.exif_transpose(image).convert("RGB")` does, with one exception: PIL clips grey images of 16 bits at 255,
+//! which makes most of them white.
+
+mod colour;
+mod jpeg;
+
+use std::io::Cursor;
+
+use ::image::{
+    DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits as DecoderLimits, RgbImage,
+    metadata::Orientation,
+};
+
+use crate::encoder::Image;
+use crate::error::{Error, ImageProblem};
+
+/// Extensions of the formats that can be decoded, in lower case.
+pub const EXTENSIONS: &[&str] = &["jpg", "jpeg", "jpe", "jfif", "png", "apng", "webp", "bmp", "gif", "tif", "tiff"];
+
+/// The largest image that is decoded. Both limits are compared with the header before memory is allocated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Pixels.
+    pub pixels: u64,
+    /// Bytes of memory that decoding may need, besides the file and up to 128 MiB for the directory of a TIFF file.
+    pub bytes: u64,
+}
+
+impl Default for Limits {
+    /// 100 million pixels and 1 GiB.
+    fn default() -> Limits {
+        Limits { pixels: 100_000_000, bytes: 1 << 30 }
+    }
+}
+
+/// Whether a file is an image, by its extension.
+pub fn has_image_extension(name: &str) -> bool {
+    let extension = name.rsplit('/').next().unwrap_or(name).rsplit_once('.').map(|(_, extension)| extension);
+    extension.is_some_and(|found| EXTENSIONS.iter().any(|known| known.eq_ignore_ascii_case(found)))
+}
+
+/// Decodes an image. The contents determine the format; `name` is for messages only.
+///
+/// # Errors
+/// [`Error::Image`] if the bytes are no image of a supported format, are truncated or damaged, or exceed `limits`.
+pub fn decode(name: &str, bytes: &[u8], limits: &Limits) -> Result<Image, Error> {
+    pixels(bytes, limits).map_err(|problem| Error::Image { name: name.to_owned(), problem })
+}
+
+fn pixels(bytes: &[u8], limits: &Limits) -> Result<Image, ImageProblem> {
+    use ImageFormat::{Bmp, Gif, Jpeg, Png, Tiff, WebP};
+    let format = ::image::guess_format(bytes).ok().filter(|f| [Jpeg, Png, WebP, Bmp, Gif, Tiff].contains(f));
+    let format = format.ok_or(match bytes.is_empty() {
+        true => ImageProblem::Empty,
+        false => ImageProblem::UnknownFormat,
+    })?;
+    if format == Jpeg {
+        let (width, height, pixels, orientation) = jpeg::decode(bytes, limits)?;
+        return upright(width, height, pixels, orientation);
+    }
+    let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
+    let mut own = DecoderLimits::default();
+    own.max_alloc = Some(limits.bytes);
+    reader.limits(own);
+    let mut decoder = reader.into_decoder().map_err(problem)?;
+    let (width, height) = decoder.dimensions();
+    // The decoder's output and the RGB image exist together, or the RGB image and its rotated copy.
+    let others = (3 + WORKING).saturating_mul(u64::from(width) * u64::from(height));
+    check_size(width, height, decoder.total_bytes().saturating_add(others), limits)?;
+    // Damaged metadata is no reason to refuse the pixels.
+    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    let decoded = DynamicImage::from_decoder(decoder).map_err(problem)?;
+    let (width, height, pixels) = colour::to_rgb(decoded)?;
+    upright(width, height, pixels, orientation)
+}
+
+/// Bytes per pixel that decoders need besides their output: planes of brightness and colour in WebP, one frame in GIF.
+const WORKING: u64 = 4;
+
+/// Compares the header of an image with the limits.
+fn check_size(width: u32, height: u32, needed: u64, limits: &Limits) -> Result<(), ImageProblem> {
+    match u64::from(width) * u64::from(height) {
+        0 => Err(ImageProblem::NoPixels { width, height }),
+        count if count > limits.pixels => Err(ImageProblem::TooLarge { width, height, limit: limits.pixels }),
+        _ if needed > limits.bytes => Err(ImageProblem::Memory { width, height, needed, limit: limits.bytes }),
+        _ => Ok(()),
+    }
+}
+
+/// Applies the orientation.
+fn upright(width: u32, height: u32, pixels: Vec<u8>, orientation: Orientation) -> Result<Image, ImageProblem> {
+    let pixels = match orientation {
+        Orientation::NoTransforms => return Ok(Image { width: width as usize, height: height as usize, pixels }),
+        _ => RgbImage::from_raw(width, height, pixels),
+    };
+    let pixels =
+        pixels.ok_or_else(|| ImageProblem::Damaged("it has fewer pixels than its header claims".to_owned()))?;
+    let mut image = DynamicImage::ImageRgb8(pixels);
+    image.apply_orientation(orientation);
+    let (width, height) = (image.width() as usize, image.height() as usize);
+    Ok(Image { width, height, pixels: image.into_bytes() })
+}
+
+/// The decoder's error in our words. Truncated data is an input/output error in some decoders.
+fn problem(error: ImageError) -> ImageProblem {
+    match error {
+        ImageError::Limits(_) => ImageProblem::DecoderMemory,
+        ImageError::Unsupported(what) => ImageProblem::Unsupported(what.to_string()),
+        ImageError::IoError(source) if source.kind() == std::io::ErrorKind::UnexpectedEof => ImageProblem::Truncated,
+        other => ImageProblem::Damaged(other.to_string()),
+    }
+}

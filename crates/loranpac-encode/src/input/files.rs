@@ -1,0 +1,132 @@
+//! Files on disk: those of a folder, of a list, or a single one.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{Input, InputOptions, Source, Tags, layout, read_limited, to_data};
+use crate::error::Error;
+
+/// The most folders inside one another.
+const DEEPEST: usize = 32;
+/// The longest list of paths.
+const LONGEST_LIST: u64 = 256 << 20;
+
+/// Files and their tags, in order.
+pub(super) struct Files {
+    files: std::vec::IntoIter<(String, PathBuf, Tags)>,
+    skipped: Vec<String>,
+    options: InputOptions,
+}
+
+impl Files {
+    /// All files of a folder and of the folders in it, by name.
+    pub fn folder(path: &Path, options: &InputOptions) -> Result<Files, Error> {
+        let mut found = Vec::new();
+        let own = path.canonicalize().map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        walk(path, "", &mut vec![own], &mut found)?;
+        found.sort();
+        let (names, paths): (Vec<String>, Vec<PathBuf>) = found.into_iter().unzip();
+        let (wanted, skipped) = layout::choose(path, &names, options)?;
+        let chosen: Vec<&str> = wanted.iter().map(|&at| names[at].as_str()).collect();
+        let tags = layout::tags(path, &chosen, false)?;
+        let files = wanted.iter().zip(tags).map(|(&at, tags)| (names[at].clone(), paths[at].clone(), tags));
+        Ok(Files { files: files.collect::<Vec<_>>().into_iter(), skipped, options: options.clone() })
+    }
+
+    /// The files of a list: one path per line, optionally followed by a blank and a label.
+    pub fn list(path: &Path, options: &InputOptions) -> Result<Files, Error> {
+        let failed = |source| Error::Read { path: path.to_owned(), source };
+        let file = File::open(path).map_err(failed)?;
+        if file.metadata().map_err(failed)?.len() > LONGEST_LIST {
+            return Err(failed(io::ErrorKind::FileTooLarge.into()));
+        }
+        let text = io::read_to_string(file).map_err(failed)?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let (mut files, mut skipped) = (Vec::new(), Vec::new());
+        for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let is_wanted = |name: &str| layout::is_wanted(name, options.modality);
+            let (name, label) = match line.rsplit_once(char::is_whitespace) {
+                _ if is_wanted(line) => (line, None),
+                Some((name, label)) if is_wanted(name.trim_end()) => (name.trim_end(), Some(layout::label(label))),
+                _ if options.skip_bad => {
+                    skipped.push(line.to_owned());
+                    continue;
+                }
+                _ => {
+                    let (path, name) = (path.to_owned(), line.to_owned());
+                    return Err(Error::OtherFile { path, name, modality: options.modality });
+                }
+            };
+            files.push((name.to_owned(), folder.join(name), Tags { label, ..Tags::default() }));
+        }
+        if files.is_empty() {
+            return Err(Error::NoInputs { path: path.to_owned(), modality: options.modality });
+        }
+        Ok(Files { files: files.into_iter(), skipped, options: options.clone() })
+    }
+
+    /// One file.
+    pub fn single(path: &Path, options: &InputOptions) -> Files {
+        let file = (path.display().to_string(), path.to_owned(), Tags::default());
+        Files { files: vec![file].into_iter(), skipped: Vec::new(), options: options.clone() }
+    }
+}
+
+impl Source for Files {
+    fn len(&self) -> Option<usize> {
+        Some(self.files.len())
+    }
+
+    fn skipped(&self) -> &[String] {
+        &self.skipped
+    }
+
+    fn next(&mut self) -> Option<Result<Input, Error>> {
+        let (name, path, tags) = self.files.next()?;
+        let read = read(&name, &path, &self.options);
+        Some(read.map(|data| Input { name, data, tags }))
+    }
+}
+
+/// Reads a file.
+pub(super) fn read(name: &str, path: &Path, options: &InputOptions) -> Result<super::Data, Error> {
+    let file = File::open(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    to_data(name, read_limited(name, file, options.largest)?, options.modality)
+}
+
+/// Collects the files below a folder with their names relative to the first one. `within` has the real paths of the
+/// folders above: a link to one of them would lead round for ever.
+fn walk(
+    folder: &Path,
+    prefix: &str,
+    within: &mut Vec<PathBuf>,
+    found: &mut Vec<(String, PathBuf)>,
+) -> Result<(), Error> {
+    let failed = |source| Error::Read { path: folder.to_owned(), source };
+    if within.len() > DEEPEST {
+        return Err(failed(io::Error::other(format!("folders are nested more than {DEEPEST} deep"))));
+    }
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let own = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        if layout::is_ignored(&own) {
+            continue;
+        }
+        let name = format!("{prefix}{own}");
+        // Follows links. A file that vanished, and a link without a target, are found when they are read.
+        if !fs::metadata(&path).is_ok_and(|about| about.is_dir()) {
+            found.push((name, path));
+            continue;
+        }
+        let real = path.canonicalize().map_err(|source| Error::Read { path: path.clone(), source })?;
+        if within.contains(&real) {
+            let source = io::Error::other("it is a link to a folder that contains it");
+            return Err(Error::Read { path, source });
+        }
+        within.push(real);
+        walk(&path, &format!("{name}/"), within, found)?;
+        within.pop();
+    }
+    Ok(())
+}

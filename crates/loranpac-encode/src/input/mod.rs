@@ -1,0 +1,203 @@
+//! Raw inputs and their tags: folders, archives, tables and lists of files.
+//!
+//! | source | inputs |
+//! |---|---|
+//! | a folder, a `.tar`, `.tar.gz`, `.tgz` or `.zip` archive | its images (or `.txt` files), tagged by their folders |
+//! | `.csv`, `.tsv`, `.jsonl` or `.parquet` | a column of texts, or of paths relative to the table |
+//! | `.txt` | one path per line, relative to the list, optionally a blank and a label |
+//! | an image or a text file | itself |
+//!
+//! **Folders** are `CLASS/*`, `SPLIT/CLASS/*`, `DOMAIN/CLASS/*`, `DOMAIN/SPLIT/CLASS/*` or `SPLIT/DOMAIN/CLASS/*`; files
+//! that lie directly in the source or in folders of splits have no label. A split is `train`, `val`, `valid`,
+//! `validation` or `test` in any case; all but `test` are training samples. All files must lie equally deep. A single
+//! folder at the top of an archive is the archive's own and is no tag.
+//!
+//! **Ignored** are hidden files and folders (`.DS_Store`), `__MACOSX`, `Thumbs.db`, `desktop.ini`, and files called
+//! `README`, `LICENSE`, `NOTICE` or `CITATION` with any extension. Every other file that is not of the wanted kind is an
+//! error, unless bad inputs are skipped.
+//!
+//! **Order** is that of the names, byte by byte, for folders and archives, and that of the rows for tables and lists. A
+//! compressed tar archive cannot be read in another order than its own.
+//!
+//! **Links** are followed in folders, but not to a folder that contains them. In archives they are errors: nothing is
+//! ever extracted, so they have no target.
+
+mod files;
+mod layout;
+mod tape;
+mod zipped;
+
+mod table;
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use loranpac::Label;
+use loranpac_data::Split;
+
+use crate::error::Error;
+use crate::modality::Modality;
+
+/// How inputs are read.
+#[derive(Debug, Clone)]
+pub struct InputOptions {
+    /// What to look for.
+    pub modality: Modality,
+    /// Column of a table with the texts, or with paths. None: a usual name (`text`; `path`, `file`, `image`).
+    pub column: Option<String>,
+    /// Column of a table with the labels. None: `y`, `labels`, `label`, `class` or `target`.
+    pub label: Option<String>,
+    /// Whether files of other kinds are skipped rather than refused.
+    pub skip_bad: bool,
+    /// The most bytes of one file, unpacked.
+    pub largest: u64,
+}
+
+impl InputOptions {
+    /// The usual options: usual names, nothing skipped, files of up to 256 MiB.
+    pub fn new(modality: Modality) -> InputOptions {
+        InputOptions { modality, column: None, label: None, skip_bad: false, largest: 256 << 20 }
+    }
+}
+
+/// One raw input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input {
+    /// Its path within the source, or the number of its row.
+    pub name: String,
+    /// Its contents.
+    pub data: Data,
+    /// Its tags.
+    pub tags: Tags,
+}
+
+/// The contents of an input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Data {
+    /// A file with an image.
+    Image(Vec<u8>),
+    /// A text.
+    Text(String),
+}
+
+/// What is known about an input.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tags {
+    /// Its class.
+    pub label: Option<Label>,
+    /// Training or test.
+    pub split: Option<Split>,
+    /// Its domain.
+    pub domain: Option<Label>,
+}
+
+/// A source of inputs.
+trait Source: Send {
+    /// Number of inputs, if it is known before they are read.
+    fn len(&self) -> Option<usize>;
+    /// Files that were skipped.
+    fn skipped(&self) -> &[String] {
+        &[]
+    }
+    /// The next input; none at the end. After [`Error::Input`] and [`Error::Read`] the next one can be read.
+    fn next(&mut self) -> Option<Result<Input, Error>>;
+}
+
+/// Reads inputs one after the other, from one or several sources.
+pub struct Inputs {
+    sources: Vec<Box<dyn Source>>,
+    at: usize,
+}
+
+impl Inputs {
+    /// Opens sources: folders, archives, tables, lists and single files. Folders and archives are listed at once, so that
+    /// a file of the wrong kind is found before hours of work, but no contents are read.
+    ///
+    /// # Errors
+    /// If a source cannot be read, has no inputs, or has folders of another layout.
+    pub fn open(paths: &[PathBuf], options: &InputOptions) -> Result<Inputs, Error> {
+        let sources = paths.iter().map(|path| open(path, options)).collect::<Result<Vec<_>, Error>>()?;
+        Ok(Inputs { sources, at: 0 })
+    }
+
+    /// Number of inputs, if it is known before they are read.
+    pub fn count_hint(&self) -> Option<usize> {
+        self.sources.iter().map(|source| source.len()).sum()
+    }
+
+    /// Files that were skipped because they are of another kind.
+    pub fn skipped(&self) -> impl Iterator<Item = &str> {
+        self.sources.iter().flat_map(|source| source.skipped()).map(String::as_str)
+    }
+}
+
+/// After an error of a single input ([`Error::concerns_one_input`]) the next one can be read; after every other error the
+/// sequence ends.
+impl Iterator for Inputs {
+    type Item = Result<Input, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while let Some(source) = self.sources.get_mut(self.at) {
+            match source.next() {
+                None => self.at += 1,
+                Some(Err(error)) if !error.concerns_one_input() => {
+                    self.at = self.sources.len();
+                    return Some(Err(error));
+                }
+                found => return found,
+            }
+        }
+        None
+    }
+}
+
+/// Opens one source, by its name.
+fn open(path: &Path, options: &InputOptions) -> Result<Box<dyn Source>, Error> {
+    let found = std::fs::metadata(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    if found.is_dir() {
+        return Ok(Box::new(files::Files::folder(path, options)?));
+    }
+    let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    let ends = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
+    if ends(&[".tar"]) {
+        return Ok(Box::new(tape::Tape::open(path, options)?));
+    }
+    if ends(&[".tar.gz", ".tgz"]) {
+        return Ok(Box::new(tape::Packed::open(path, options)?));
+    }
+    if ends(&[".zip"]) {
+        return Ok(Box::new(zipped::Zipped::open(path, options)?));
+    }
+    if ends(&[".csv", ".tsv", ".jsonl", ".ndjson", ".parquet"]) {
+        return Ok(Box::new(table::Table::open(path, options)?));
+    }
+    if options.modality == Modality::Image && ends(&[".txt"]) {
+        return Ok(Box::new(files::Files::list(path, options)?));
+    }
+    if layout::is_wanted(&name, options.modality) {
+        return Ok(Box::new(files::Files::single(path, options)));
+    }
+    Err(Error::UnknownSource { path: path.to_owned() })
+}
+
+/// The contents of a file that was read from anywhere.
+fn to_data(name: &str, bytes: Vec<u8>, modality: Modality) -> Result<Data, Error> {
+    match modality {
+        Modality::Image => Ok(Data::Image(bytes)),
+        Modality::Text => String::from_utf8(bytes)
+            .map(Data::Text)
+            .map_err(|_| Error::Input { name: name.to_owned(), reason: "it is not valid UTF-8".to_owned() }),
+    }
+}
+
+/// Reads at most `largest` bytes; more are an error.
+fn read_limited(name: &str, source: impl Read, largest: u64) -> Result<Vec<u8>, Error> {
+    let refuse = |reason: String| Error::Input { name: name.to_owned(), reason };
+    let mut bytes = Vec::new();
+    let read = source.take(largest.saturating_add(1)).read_to_end(&mut bytes);
+    read.map_err(|e| refuse(format!("it cannot be read: {e}")))?;
+    if bytes.len() as u64 > largest {
+        return Err(refuse(format!("it is larger than the limit of {} MiB", largest >> 20)));
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,311 @@
+//! Where inputs are found, their tags and their order, and what is refused.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use loranpac::Label;
+use loranpac_encode::input::{Data, Input, InputOptions, Inputs};
+use loranpac_encode::{Error, Modality};
+use tempfile::TempDir;
+
+fn images() -> InputOptions {
+    InputOptions::new(Modality::Image)
+}
+
+fn texts() -> InputOptions {
+    InputOptions::new(Modality::Text)
+}
+
+/// A folder of files whose contents are their names.
+fn folder(names: &[&str]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for name in names {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, name).unwrap();
+    }
+    folder
+}
+
+/// The same files as archives in a folder: `a.tar`, `a.tar.gz` and `a.zip`.
+fn archives(names: &[&str]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let mut tar = tar::Builder::new(Vec::new());
+    let mut zip = zip::ZipWriter::new(fs::File::create(folder.path().join("a.zip")).unwrap());
+    for name in names {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(name.len() as u64);
+        header.set_mode(0o644);
+        tar.append_data(&mut header, name, name.as_bytes()).unwrap();
+        zip.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
+        zip.write_all(name.as_bytes()).unwrap();
+    }
+    zip.finish().unwrap();
+    let tar = tar.into_inner().unwrap();
+    fs::write(folder.path().join("a.tar"), &tar).unwrap();
+    let file = fs::File::create(folder.path().join("a.tar.gz")).unwrap();
+    let mut packed = flate2::write::GzEncoder::new(file, flate2::Compression::default());
+    packed.write_all(&tar).unwrap();
+    packed.finish().unwrap();
+    folder
+}
+
+fn read(path: &Path, options: &InputOptions) -> Result<Vec<Input>, Error> {
+    Inputs::open(&[path.to_owned()], options)?.collect()
+}
+
+/// Tags in a line: `name: label split domain`, with `-` for what is missing.
+fn shown(input: &Input) -> String {
+    let label = |label: &Option<Label>| label.as_ref().map_or("-".to_owned(), Label::to_string);
+    let split = input.tags.split.map_or("-", |split| split.name());
+    format!("{}: {} {} {}", input.name, label(&input.tags.label), split, label(&input.tags.domain))
+}
+
+/// Files in a folder, and the same files in archives inside a folder of their own, have these tags.
+fn check(names: &[&str], expected: &[&str]) {
+    let place = folder(names);
+    let found: Vec<String> = read(place.path(), &images()).unwrap().iter().map(shown).collect();
+    assert_eq!(found, expected);
+    let inside: Vec<String> = names.iter().map(|name| format!("own/{name}")).collect();
+    let inside: Vec<&str> = inside.iter().map(String::as_str).collect();
+    let place = archives(&inside);
+    for archive in ["a.tar", "a.tar.gz", "a.zip"] {
+        let inputs = read(&place.path().join(archive), &images()).unwrap();
+        assert!(inputs.iter().all(|input| input.data == Data::Image(input.name.clone().into_bytes())), "{archive}");
+        let mut found: Vec<String> = inputs.iter().map(shown).collect();
+        // A compressed archive keeps its own order.
+        if archive == "a.tar.gz" {
+            found.sort();
+        }
+        let expected: Vec<String> = expected.iter().map(|line| format!("own/{line}")).collect();
+        assert_eq!(found, expected, "{archive}");
+    }
+}
+
+#[test]
+fn folders_give_classes_splits_and_domains() {
+    check(&["b.png", "a.jpg"], &["a.jpg: - - -", "b.png: - - -"]);
+    check(&["dog/1.png", "cat/2.JPG"], &["cat/2.JPG: cat - -", "dog/1.png: dog - -"]);
+    check(&["7/1.png", "007/1.png"], &["007/1.png: 007 - -", "7/1.png: 7 - -"]);
+    check(&["train/a.png", "test/a.png"], &["test/a.png: - test -", "train/a.png: - train -"]);
+    check(
+        &["train/cat/a.png", "Val/cat/b.png", "test/train/c.png"],
+        &["Val/cat/b.png: cat train -", "test/train/c.png: train test -", "train/cat/a.png: cat train -"],
+    );
+    check(&["art/cat/a.png", "photo/cat/b.png"], &["art/cat/a.png: cat - art", "photo/cat/b.png: cat - photo"]);
+    check(
+        &["art/train/cat/a.png", "photo/test/dog/b.png"],
+        &["art/train/cat/a.png: cat train art", "photo/test/dog/b.png: dog test photo"],
+    );
+    check(
+        &["train/art/cat/a.png", "test/photo/dog/b.png"],
+        &["test/photo/dog/b.png: dog test photo", "train/art/cat/a.png: cat train art"],
+    );
+}
+
+#[test]
+fn integers_as_names_of_folders_are_integer_labels() {
+    let place = folder(&["7/a.png", "007/b.png"]);
+    let found = read(place.path(), &images()).unwrap();
+    let labels: Vec<Label> = found.into_iter().map(|input| input.tags.label.unwrap()).collect();
+    assert_eq!(labels, [Label::from("007"), Label::Integer(7)]);
+}
+
+#[test]
+fn layouts_without_a_meaning_are_refused_by_name() {
+    let check = |names: &[&str], expected: &str| {
+        let place = folder(names);
+        let message = read(place.path(), &images()).unwrap_err().to_string();
+        assert!(message.contains(expected) && message.contains("CLASS/*"), "{names:?}: {message}");
+    };
+    check(&["a.png", "cat/b.png"], "cat/b.png: it lies 1 folders deep, but a.png lies 0 deep");
+    check(&["train/cat/a.png", "extra/cat/b.png"], "\"extra\" is neither train, val nor test");
+    check(&["a/b/c/d/e.png"], "its 4 folders have no meaning");
+    check(&["a/b/c/e.png"], "its 3 folders have no meaning");
+}
+
+#[test]
+fn files_of_systems_are_ignored_and_other_files_refused() {
+    let ignored = [".DS_Store", "cat/.hidden.png", "cat/Thumbs.db", "README.md", "cat/LICENSE", "__MACOSX/cat/._a.png"];
+    let names = [&ignored[..], &["cat/a.png"]].concat();
+    let place = folder(&names);
+    assert_eq!(read(place.path(), &images()).unwrap().len(), 1);
+    let archive = archives(&names);
+    for name in ["a.tar", "a.tar.gz", "a.zip"] {
+        assert_eq!(read(&archive.path().join(name), &images()).unwrap().len(), 1, "{name}");
+    }
+    let place = folder(&["cat/a.png", "cat/labels.json"]);
+    let message = read(place.path(), &images()).unwrap_err().to_string();
+    assert!(
+        message.ends_with("cat/labels.json is not an image; remove it, or skip such files with --skip-bad"),
+        "{message}"
+    );
+    let skipping = InputOptions { skip_bad: true, ..images() };
+    let inputs = Inputs::open(&[place.path().to_owned()], &skipping).unwrap();
+    assert_eq!(inputs.skipped().collect::<Vec<_>>(), ["cat/labels.json"]);
+    assert_eq!((inputs.count_hint(), inputs.count()), (Some(1), 1));
+    let empty = folder(&["README"]);
+    assert!(matches!(read(empty.path(), &images()), Err(Error::NoInputs { .. })));
+}
+
+#[test]
+fn entries_of_archives_never_leave_the_archive() {
+    let place = tempfile::tempdir().unwrap();
+    let file = fs::File::create(place.path().join("a.zip")).unwrap();
+    let mut zip = zip::ZipWriter::new(file);
+    zip.start_file("../../escape/a.png", zip::write::SimpleFileOptions::default()).unwrap();
+    zip.write_all(b"x").unwrap();
+    zip.finish().unwrap();
+    let found = read(&place.path().join("a.zip"), &images()).unwrap();
+    assert_eq!(found[0].name, "../../escape/a.png");
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "nothing was written");
+}
+
+#[test]
+fn a_zip_bomb_stops_at_the_limit() {
+    let place = tempfile::tempdir().unwrap();
+    let file = fs::File::create(place.path().join("a.zip")).unwrap();
+    let mut zip = zip::ZipWriter::new(file);
+    zip.start_file("a.png", zip::write::SimpleFileOptions::default()).unwrap();
+    zip.write_all(&vec![0; 3 << 20]).unwrap();
+    zip.finish().unwrap();
+    let options = InputOptions { largest: 1 << 20, ..images() };
+    let message = read(&place.path().join("a.zip"), &options).unwrap_err().to_string();
+    assert_eq!(message, "a.png: it is larger than the limit of 1 MiB");
+}
+
+#[test]
+fn after_a_file_that_cannot_be_read_the_next_one_is() {
+    let place = folder(&["a.png", "b.png", "c.png"]);
+    let inputs = Inputs::open(&[place.path().to_owned()], &images()).unwrap();
+    fs::remove_file(place.path().join("b.png")).unwrap();
+    let found: Vec<Result<Input, Error>> = inputs.collect();
+    assert_eq!(found.len(), 3);
+    assert!(found[1].as_ref().is_err_and(Error::concerns_one_input) && found[2].is_ok());
+}
+
+#[cfg(unix)]
+#[test]
+fn links_are_followed_but_not_round_in_circles() {
+    use std::os::unix::fs::symlink;
+    let target = folder(&["x.png"]);
+    let place = folder(&["cat/a.png"]);
+    symlink(target.path().join("x.png"), place.path().join("cat/b.png")).unwrap();
+    symlink(target.path(), place.path().join("dog")).unwrap();
+    let found: Vec<String> = read(place.path(), &images()).unwrap().iter().map(shown).collect();
+    assert_eq!(found, ["cat/a.png: cat - -", "cat/b.png: cat - -", "dog/x.png: dog - -"]);
+    symlink(place.path(), place.path().join("cat/round")).unwrap();
+    let message = read(place.path(), &images()).unwrap_err().to_string();
+    assert!(message.contains("it is a link to a folder that contains it"), "{message}");
+}
+
+#[test]
+fn tables_give_texts_with_their_tags() {
+    let place = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| -> PathBuf {
+        fs::write(place.path().join(name), text).unwrap();
+        place.path().join(name)
+    };
+    let csv = "text,label,split,domain,other\n\"a, b\",7,train,x,1\n,greeting,validation,y,2\nlast,007,test,z,3\n";
+    let found = read(&write("t.csv", csv), &texts()).unwrap();
+    let lines: Vec<String> = found.iter().map(shown).collect();
+    assert_eq!(lines, ["row 0: 7 train x", "row 1: greeting train y", "row 2: 007 test z"]);
+    assert_eq!(found[0].data, Data::Text("a, b".to_owned()));
+    assert_eq!(found[1].data, Data::Text(String::new()), "an empty text is a text");
+    assert_eq!([&found[0], &found[2]].map(|input| input.tags.label.clone().unwrap()), [7.into(), "007".into()]);
+    let jsonl = "{\"message\": \"hi\", \"y\": true}\n\n{\"message\": \"\\u00e9\", \"y\": \"b\", \"z\": []}\n";
+    let found = read(&write("t.jsonl", jsonl), &texts()).unwrap();
+    assert_eq!(found.iter().map(shown).collect::<Vec<_>>(), ["row 0: 1 - -", "row 1: b - -"]);
+    let other = InputOptions { column: Some("b".to_owned()), label: Some("a".to_owned()), ..texts() };
+    let found = read(&write("t.tsv", "a\tb\nx\ty\n"), &other).unwrap();
+    assert_eq!((&found[0].data, shown(&found[0])), (&Data::Text("y".to_owned()), "row 0: x - -".to_owned()));
+    let long = "x".repeat(1 << 20);
+    let found = read(&write("long.csv", &format!("text\n{long}\n")), &texts()).unwrap();
+    assert_eq!(found[0].data, Data::Text(long), "a text of 1 MiB is a text");
+}
+
+#[test]
+fn bad_tables_are_refused_with_their_place() {
+    let place = tempfile::tempdir().unwrap();
+    let check = |name: &str, bytes: &[u8], expected: &str| {
+        let path = place.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        let message = read(&path, &texts()).unwrap_err().to_string();
+        assert!(message.contains(name) && message.contains(expected), "{message}");
+    };
+    check("a.csv", b"text,label\nok,1\n\xff\xfe,2\n", "line 3: is not valid UTF-8");
+    check("b.jsonl", b"{\"text\": \"ok\"}\n{\"text\": \"\xff\"}\n", "line 2: ");
+    check("c.csv", b"title,label\nx,1\n", "no text column text or sentence");
+    check("d.csv", b"text,label\nx,\n", "line 2: column label: the label is empty");
+    check("e.csv", b"text,label\nx\n", "line 2: has 1 cells, but the first line has 2");
+    check("f.csv", b"text,split\nx,later\n", "row 0: split is \"later\"");
+    check("g.jsonl", b"{\"text\": 3}\n", "line 1: invalid type: integer `3`, expected a string");
+    check("h.csv", b"text,query\nx,y\n", "could each be the text column");
+}
+
+#[test]
+fn tables_and_lists_of_paths_are_relative_to_their_own_folder() {
+    let place = folder(&["img/a.png", "img/b c.png"]);
+    fs::write(place.path().join("t.csv"), "path,label\nimg/b c.png,cat\nimg/a.png,dog\nmissing.png,cat\n").unwrap();
+    let found: Vec<_> = Inputs::open(&[place.path().join("t.csv")], &images()).unwrap().collect();
+    assert_eq!(shown(found[0].as_ref().unwrap()), "img/b c.png: cat - -");
+    assert_eq!(found[1].as_ref().unwrap().data, Data::Image(b"img/a.png".to_vec()));
+    let missing = found[2].as_ref().unwrap_err();
+    assert!(missing.concerns_one_input() && missing.to_string().contains("missing.png"), "{missing}");
+    fs::write(place.path().join("list.txt"), "img/b c.png 3\n\nimg/a.png\n").unwrap();
+    let found: Vec<String> = read(&place.path().join("list.txt"), &images()).unwrap().iter().map(shown).collect();
+    assert_eq!(found, ["img/b c.png: 3 - -", "img/a.png: - - -"]);
+}
+
+#[test]
+fn several_sources_follow_one_another() {
+    let place = folder(&["one/cat/a.png", "b.png", "c.svg"]);
+    let paths = [place.path().join("b.png"), place.path().join("one")];
+    let inputs = Inputs::open(&paths, &images()).unwrap();
+    assert_eq!(inputs.count_hint(), Some(2));
+    let names: Vec<String> = inputs.map(|input| input.unwrap().name).collect();
+    assert_eq!(names, [paths[0].display().to_string(), "cat/a.png".to_owned()]);
+    assert!(matches!(read(&place.path().join("c.svg"), &images()), Err(Error::UnknownSource { .. })));
+    assert!(matches!(read(&place.path().join("nothing"), &images()), Err(Error::Read { .. })));
+}
+
+#[test]
+fn folders_of_text_files_are_texts() {
+    let place = folder(&["spam/1.txt", "ham/2.txt"]);
+    let found = read(place.path(), &texts()).unwrap();
+    assert_eq!(found.iter().map(shown).collect::<Vec<_>>(), ["ham/2.txt: ham - -", "spam/1.txt: spam - -"]);
+    assert_eq!(found[0].data, Data::Text("ham/2.txt".to_owned()));
+    fs::write(place.path().join("ham/2.txt"), b"\xff").unwrap();
+    assert!(read(place.path(), &texts()).unwrap_err().to_string().contains("ham/2.txt: it is not valid UTF-8"));
+}
+
+#[test]
+fn links_in_archives_and_truncated_archives_are_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let mut tar = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(tar::EntryType::Symlink);
+    header.set_size(0);
+    tar.append_link(&mut header, "a.png", "/etc/passwd").unwrap();
+    let path = place.path().join("a.tar");
+    fs::write(&path, tar.into_inner().unwrap()).unwrap();
+    let message = read(&path, &images()).unwrap_err().to_string();
+    assert!(message.contains("a.png is a link"), "{message}");
+    let whole = archives(&["own/a.png", "own/b.png"]);
+    for (name, expected) in [("a.tar", "truncated"), ("a.tar.gz", "cannot be read"), ("a.zip", "cannot be read")] {
+        let bytes = fs::read(whole.path().join(name)).unwrap();
+        fs::write(place.path().join(name), &bytes[..bytes.len() / 2 - 30]).unwrap();
+        let message = read(&place.path().join(name), &images()).unwrap_err().to_string();
+        assert!(message.contains(expected), "{name}: {message}");
+    }
+}
+
+#[test]
+fn long_names_in_tar_archives_are_read() {
+    let long = format!("own/{}/a.png", "c".repeat(180));
+    let place = archives(&[&long, "own/b/c.png"]);
+    let found = read(&place.path().join("a.tar"), &images()).unwrap();
+    assert_eq!(found[1].name, long);
+    assert_eq!(found[1].tags.label, Some(Label::from("c".repeat(180))));
+}

@@ -1,0 +1,65 @@
+//! Small images of all formats.
+#![allow(dead_code, reason = "each test uses some of them")]
+
+use std::io::Cursor;
+
+use image::{DynamicImage, ImageBuffer, ImageFormat, Rgb};
+
+/// An image in a format.
+pub fn bytes(image: &DynamicImage, format: ImageFormat) -> Vec<u8> {
+    let mut bytes = Cursor::new(Vec::new());
+    image.write_to(&mut bytes, format).unwrap();
+    bytes.into_inner()
+}
+
+/// A colourful picture.
+pub fn picture(width: u32, height: u32) -> DynamicImage {
+    let value = |x: u32, y: u32| Rgb([(x * 7) as u8, (y * 5) as u8, (x * y) as u8]);
+    DynamicImage::ImageRgb8(ImageBuffer::from_fn(width, height, value))
+}
+
+/// The picture in every format, with the format's extension.
+pub fn all(width: u32, height: u32) -> Vec<(&'static str, Vec<u8>)> {
+    let image = picture(width, height);
+    let formats = [
+        ("jpg", ImageFormat::Jpeg),
+        ("png", ImageFormat::Png),
+        ("webp", ImageFormat::WebP),
+        ("bmp", ImageFormat::Bmp),
+        ("gif", ImageFormat::Gif),
+        ("tif", ImageFormat::Tiff),
+    ];
+    formats.map(|(extension, format)| (extension, bytes(&image, format))).into()
+}
+
+/// A JPEG file whose metadata has an orientation from 1 to 8.
+pub fn jpeg_with_orientation(image: &DynamicImage, number: u8) -> Vec<u8> {
+    let plain = bytes(image, ImageFormat::Jpeg);
+    // A TIFF header, one entry (tag 0x112, type short, one value), no next directory.
+    let mut exif = b"Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0".to_vec();
+    exif.extend([number, 0, 0, 0, 0, 0, 0]);
+    let length = (exif.len() as u16 + 2).to_be_bytes();
+    [&plain[..2], b"\xff\xe1", &length, &exif, &plain[2..]].concat()
+}
+
+/// A PNG file of 100 kB that claims these sides.
+pub fn png_header(width: u32, height: u32) -> Vec<u8> {
+    let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
+    let mut chunk = |kind: &[u8; 4], data: &[u8]| {
+        file.extend((data.len() as u32).to_be_bytes());
+        file.extend(kind);
+        file.extend(data);
+        file.extend(crc(&[&kind[..], data].concat()).to_be_bytes());
+    };
+    let sides = [width.to_be_bytes(), height.to_be_bytes()].concat();
+    chunk(b"IHDR", &[&sides[..], &[8, 2, 0, 0, 0]].concat());
+    chunk(b"IDAT", &vec![0; 100_000]);
+    chunk(b"IEND", b"");
+    file
+}
+
+fn crc(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0u32, |crc, &byte| {
+        (0..8).fold(crc ^ u32::from(byte), |crc, _| (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg()))
+    })
+}
