@@ -4,6 +4,9 @@
 
 mod encoder;
 mod error;
+mod tokenize;
+mod transformer;
 
 pub use encoder::{Batch, Encoder, Image, Modality};
 pub use error::Error;
+pub use transformer::{ImageEncoder, Prepare, TextEncoder, Vit};
