@@ -6,7 +6,7 @@
 //!
 //! B is contiguous: a [`Strip`] for each of its k rows. A tile of C, as many rows as registers allow, is accumulated over all of k in
 //! registers, one fused multiplication and addition per element and step. The sums are therefore the same to the last bit whatever the
-//! number of rows, threads or lanes: the features of an input do not depend on its batch.
+//! number of rows and threads: the features of an input do not depend on its batch.
 //!
 //! A call costs `2 * 32 * k * rows` flops, reads A once and B once per tile.
 
@@ -62,7 +62,7 @@ fn multiply<S: Simd, const R: usize, const V: usize>(
     for (p, b) in b.chunks(WIDTH).enumerate() {
         let a: &[Strip; R] = a.data[p * a.stride + row..].first_chunk().expect("the rows of a tile");
         for (k, b) in b.iter().enumerate() {
-            let (b, _) = S::as_simd_f32s(&b.0);
+            let b = b.vectors::<S>();
             let b: [S::f32s; V] = array::from_fn(|j| b[j]);
             for i in 0..R {
                 let a = simd.splat_f32s(a[i].0[k % WIDTH]);
@@ -73,7 +73,7 @@ fn multiply<S: Simd, const R: usize, const V: usize>(
         }
     }
     for (strip, sums) in tile.iter_mut().zip(&sums) {
-        S::as_mut_simd_f32s(&mut strip.0).0.copy_from_slice(sums);
+        strip.vectors_mut::<S>().copy_from_slice(sums);
     }
     R
 }

@@ -1,6 +1,6 @@
 //! Layer normalisation: `(x - mean) / sqrt(variance + eps) * gain + bias` over the features of a token.
 
-use pulp::{Arch, NullaryFnOnce};
+use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::strips::{Strip, Strips, WIDTH};
@@ -14,13 +14,21 @@ pub(crate) struct Norm {
     features: usize,
     gain: Vec<Strip>,
     bias: Vec<Strip>,
+    /// 1 for each feature, 0 for padding.
+    used: Vec<Strip>,
     eps: f32,
 }
 
 impl Norm {
     /// From gain and bias, one of each for each feature.
     pub fn new(gain: &[f32], bias: &[f32], eps: f32) -> Norm {
-        Norm { features: gain.len(), gain: Strip::pad(gain), bias: Strip::pad(bias), eps }
+        Norm {
+            features: gain.len(),
+            gain: Strip::pad(gain),
+            bias: Strip::pad(bias),
+            used: Strip::pad(&vec![1.0; gain.len()]),
+            eps,
+        }
     }
 
     /// Normalises x into y.
@@ -65,63 +73,50 @@ struct Tokens<'a, 'b> {
     tokens: &'a mut [&'b mut [Strip]],
 }
 
-impl NullaryFnOnce for Tokens<'_, '_> {
+impl WithSimd for Tokens<'_, '_> {
     type Output = ();
 
     #[inline(always)]
-    fn call(self) {
+    fn with_simd<S: Simd>(self, simd: S) {
         let Tokens { norm, tokens } = self;
         let n = tokens[0].len();
         let share = 1.0 / norm.features as f32;
-        // Features of the last strip that are not padding.
-        let last = norm.features - (tokens.len() - 1) * WIDTH;
-        let mut sums = [Strip::ZERO; BLOCK];
+        let mut sums = [simd.splat_f32s(0.0); BLOCK];
         for strip in tokens.iter() {
             for (sum, x) in sums.iter_mut().zip(strip.iter()) {
-                sum.0.iter_mut().zip(&x.0).for_each(|(sum, x)| *sum += x);
+                x.vectors::<S>().iter().for_each(|x| *sum = simd.add_f32s(*sum, *x));
             }
         }
         let mut means = [0.0; BLOCK];
         for (mean, sum) in means.iter_mut().zip(&mut sums[..n]) {
-            *mean = total(sum) * share;
-            *sum = Strip::ZERO;
+            *mean = simd.reduce_sum_f32s(*sum) * share;
+            *sum = simd.splat_f32s(0.0);
         }
-        let (end, whole) = tokens.split_last().expect("at least one strip");
-        for strip in whole {
+        for (strip, used) in tokens.iter().zip(&norm.used) {
             for ((sum, x), mean) in sums.iter_mut().zip(strip.iter()).zip(&means) {
-                sum.0.iter_mut().zip(&x.0).for_each(|(sum, x)| *sum += (x - mean) * (x - mean));
+                let mean = simd.splat_f32s(*mean);
+                for (x, used) in x.vectors::<S>().iter().zip(used.vectors::<S>()) {
+                    // Padding is zero, and must not count as a difference to the mean.
+                    let difference = simd.mul_f32s(simd.sub_f32s(*x, mean), *used);
+                    *sum = simd.mul_add_e_f32s(difference, difference, *sum);
+                }
             }
-        }
-        for ((sum, x), mean) in sums.iter_mut().zip(end.iter()).zip(&means) {
-            sum.0[..last].iter_mut().zip(&x.0[..last]).for_each(|(sum, x)| *sum += (x - mean) * (x - mean));
         }
         let mut scales = [0.0; BLOCK];
         for (scale, sum) in scales.iter_mut().zip(&sums[..n]) {
-            *scale = 1.0 / (total(sum) * share + norm.eps).sqrt();
+            *scale = 1.0 / (simd.reduce_sum_f32s(*sum) * share + norm.eps).sqrt();
         }
-        for (s, strip) in tokens.iter_mut().enumerate() {
-            let (gain, bias) = (&norm.gain[s].0, &norm.bias[s].0);
+        for ((strip, gain), bias) in tokens.iter_mut().zip(&norm.gain).zip(&norm.bias) {
             for ((x, mean), scale) in strip.iter_mut().zip(&means).zip(&scales) {
-                for ((x, gain), bias) in x.0.iter_mut().zip(gain).zip(bias) {
-                    *x = (*x - mean) * scale * gain + bias;
+                let (mean, scale) = (simd.splat_f32s(*mean), simd.splat_f32s(*scale));
+                let affine = gain.vectors::<S>().iter().zip(bias.vectors::<S>());
+                for (x, (gain, bias)) in x.vectors_mut::<S>().iter_mut().zip(affine) {
+                    let scaled = simd.mul_f32s(simd.sub_f32s(*x, mean), scale);
+                    *x = simd.mul_add_e_f32s(scaled, *gain, *bias);
                 }
             }
         }
     }
-}
-
-/// The sum of a strip, in an order that vector instructions can follow.
-#[inline(always)]
-pub(crate) fn total(strip: &Strip) -> f32 {
-    let mut sums = strip.0;
-    let mut n = WIDTH / 2;
-    while n > 0 {
-        for i in 0..n {
-            sums[i] += sums[i + n];
-        }
-        n /= 2;
-    }
-    sums[0]
 }
 
 #[cfg(test)]

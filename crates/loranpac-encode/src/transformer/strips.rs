@@ -10,6 +10,8 @@
 //! A tile of a matrix product (some tokens x 32 features) is therefore one contiguous piece of memory, for reading as for writing:
 //! nothing is ever packed between two layers, and threads write disjoint slices.
 
+use pulp::Simd;
+
 /// Features per strip.
 pub(crate) const WIDTH: usize = 32;
 
@@ -33,6 +35,18 @@ impl Strip {
             strip
         };
         features.chunks(WIDTH).map(pad).collect()
+    }
+
+    /// The features as vectors.
+    #[inline(always)]
+    pub fn vectors<S: Simd>(&self) -> &[S::f32s] {
+        S::as_simd_f32s(&self.0).0
+    }
+
+    /// The features as vectors.
+    #[inline(always)]
+    pub fn vectors_mut<S: Simd>(&mut self) -> &mut [S::f32s] {
+        S::as_mut_simd_f32s(&mut self.0).0
     }
 }
 
