@@ -4,6 +4,8 @@
 mod bench;
 mod command;
 mod demo;
+mod embed;
+mod encoding;
 mod faults;
 mod file;
 mod json;
@@ -49,6 +51,9 @@ enum Command {
     Run(Box<run::Args>),
     /// Run a recipe: the paper's tables and figures on a folder of feature files
     Bench(bench::Args),
+
+    /// Encode images or texts, and write a feature file
+    Embed(embed::Args),
 
     /// Create a model
     Init(model::init::Args),
@@ -107,6 +112,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Demo(args) => demo::main(args),
         Command::Run(args) => run::main(*args),
         Command::Bench(args) => bench::main(args),
+        Command::Embed(args) => embed::main(args),
         Command::Init(args) => model::init::main(args),
         Command::Learn(args) => model::learn::main(args),
         Command::Predict(args) => model::predict::main(args),

@@ -41,6 +41,21 @@ pub enum Error {
         /// What is wrong.
         problem: OnnxProblem,
     },
+    /// There is no such encoder.
+    #[error(
+        "there is no encoder {name}: give a folder with model.safetensors and config.json, a .safetensors or .onnx file, \
+         the address of an embedding server, text-ngrams, or image-basic"
+    )]
+    UnknownEncoder {
+        /// The name.
+        name: String,
+    },
+    /// The encoder has no preprocessing that could be changed.
+    #[error("the preprocessing of {encoder} cannot be changed; leave out `preprocess`")]
+    NoPreprocess {
+        /// The encoder.
+        encoder: String,
+    },
     /// The encoder reads another kind of input.
     #[error("the encoder {encoder} reads {}, not {}", plural(*wanted), plural(*given))]
     Modality {
@@ -137,6 +152,84 @@ pub enum Error {
         place: String,
         /// What is wrong with it.
         problem: String,
+    },
+    /// A file of weights is damaged.
+    #[error("{path}: {reason}", path = path.display())]
+    Weights {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// No architecture has the names of a file's tensors.
+    #[error("{path}: no supported architecture has a tensor {name} (supported are ViT, DeiT, DINOv2, CLIP and BERT)", path = path.display())]
+    Architecture {
+        /// The file.
+        path: PathBuf,
+        /// The first of its tensors.
+        name: String,
+    },
+    /// A tensor is missing.
+    #[error("{path}: tensor {name} is missing", path = path.display())]
+    TensorMissing {
+        /// The file.
+        path: PathBuf,
+        /// The tensor.
+        name: String,
+    },
+    /// A tensor has another shape.
+    #[error("{path}: tensor {name} has shape {found:?} instead of {expected:?}", path = path.display())]
+    TensorShape {
+        /// The file.
+        path: PathBuf,
+        /// The tensor.
+        name: String,
+        /// The shape that follows from the other tensors.
+        expected: Vec<usize>,
+        /// Its shape.
+        found: Vec<usize>,
+    },
+    /// A tensor has a type of element that is not read.
+    #[error("{path}: tensor {name} has type {dtype} (convert it to F32, F16 or BF16)", path = path.display())]
+    TensorType {
+        /// The file.
+        path: PathBuf,
+        /// The tensor.
+        name: String,
+        /// Its type.
+        dtype: String,
+    },
+    /// A tensor that the architecture does not have: the model would compute something else.
+    #[error("{path}: tensor {name} has no place in a {model} that loranpac supports", path = path.display())]
+    TensorUnknown {
+        /// The file.
+        path: PathBuf,
+        /// The tensor.
+        name: String,
+        /// The architecture that was recognised.
+        model: &'static str,
+    },
+    /// A setting of a model is not supported.
+    #[error("{path}: {reason}", path = path.display())]
+    Config {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A tokenizer cannot be read, or does not fit its model.
+    #[error("{path}: {reason}", path = path.display())]
+    Tokenizer {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A text cannot be divided into tokens.
+    #[error("a text cannot be divided into tokens: {reason}")]
+    Tokenize {
+        /// What the tokenizer reports.
+        reason: String,
     },
 }
 

@@ -13,8 +13,11 @@ pub mod input;
 mod modality;
 mod ngrams;
 mod onnx;
+mod open;
 mod preprocess;
 mod server;
+mod tokenize;
+mod transformer;
 
 pub use basic::ImageBasic;
 pub use cache::{Cache, Key};
@@ -24,5 +27,14 @@ pub use error::{Error, ImageProblem, OnnxProblem, ServerProblem};
 pub use modality::Modality;
 pub use ngrams::TextNgrams;
 pub use onnx::Onnx;
+pub use open::{BUILT_IN, OpenOptions, open};
+pub use image::Limits;
+pub use input::{Data, Input, InputOptions, Inputs, Tags};
 pub use preprocess::{Filter, Preprocess, Resize};
 pub use server::Server;
+pub use transformer::{ImageEncoder, TextEncoder, Vit};
+
+/// A digest in hexadecimal.
+pub fn hex(digest: &[u8; 32]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -10,8 +10,9 @@ use rten_tensor::prelude::*;
 use rten_tensor::{NdTensor, Tensor};
 use sha2::{Digest, Sha256};
 
-use crate::encoder::{Batch, Encoder, Image, Modality, check_layers};
+use crate::encoder::{Batch, Encoder, Image, check_layers};
 use crate::error::{Error, OnnxProblem};
+use crate::modality::Modality;
 use crate::preprocess::Preprocess;
 
 /// An image encoder in an ONNX file.

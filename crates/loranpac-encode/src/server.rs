@@ -11,8 +11,9 @@ use sha2::{Digest, Sha256};
 use ureq::Agent;
 use ureq::http::Response;
 
-use crate::encoder::{Batch, Encoder, Modality, check_layers};
+use crate::encoder::{Batch, Encoder, check_layers};
 use crate::error::{Error, ServerProblem};
+use crate::modality::Modality;
 
 /// The environment variable with the key.
 pub const KEY: &str = "LORANPAC_API_KEY";

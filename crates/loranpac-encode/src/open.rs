@@ -1,0 +1,89 @@
+//! The encoder that a name, a path or an address stands for.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::basic::ImageBasic;
+use crate::encoder::Encoder;
+use crate::error::Error;
+use crate::ngrams::TextNgrams;
+use crate::onnx::Onnx;
+use crate::server::Server;
+use crate::transformer;
+
+/// How an encoder is opened.
+#[derive(Debug, Clone)]
+pub struct OpenOptions {
+    /// Changes of the preprocessing of images, such as `unit` or `resize=256,crop=224`.
+    pub preprocess: Option<String>,
+    /// Time limit of a request to a server.
+    pub timeout: Duration,
+}
+
+impl Default for OpenOptions {
+    fn default() -> OpenOptions {
+        OpenOptions { preprocess: None, timeout: Duration::from_secs(60) }
+    }
+}
+
+/// The encoders that need no weights: name, what it is, and how it is made.
+pub const BUILT_IN: &[(&str, &str, fn() -> Box<dyn Encoder>)] = &[
+    ("text-ngrams", "hashed n-grams of words and characters; knows no synonyms", || Box::new(TextNgrams::new())),
+    ("image-basic", "histograms of colours and gradients; knows no objects", || Box::new(ImageBasic::new())),
+];
+
+/// Opens an encoder: one that is built in, the address of an embedding server, a `.onnx` file, or a folder or file of
+/// safetensors.
+///
+/// # Errors
+/// If there is no such encoder, or it cannot be used.
+pub fn open(name: &str, options: &OpenOptions) -> Result<Box<dyn Encoder>, Error> {
+    let changes = options.preprocess.as_deref();
+    let unchanged = |encoder: Box<dyn Encoder>| match changes {
+        None => Ok(encoder),
+        Some(_) => Err(Error::NoPreprocess { encoder: name.to_owned() }),
+    };
+    if let Some((_, _, make)) = BUILT_IN.iter().find(|(built_in, ..)| *built_in == name) {
+        return unchanged(make());
+    }
+    if Server::is_address(name) {
+        return unchanged(Box::new(Server::connect(name, options.timeout)?));
+    }
+    let path = Path::new(name);
+    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("onnx")) {
+        return Ok(Box::new(Onnx::open(path, changes)?));
+    }
+    if !path.exists() {
+        return Err(Error::UnknownEncoder { name: name.to_owned() });
+    }
+    transformer::open(path, changes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Modality;
+
+    #[test]
+    fn built_in_encoders_are_found_by_name_and_have_different_digests() {
+        let digests: Vec<[u8; 32]> = BUILT_IN
+            .iter()
+            .map(|(name, ..)| {
+                let encoder = open(name, &OpenOptions::default()).unwrap();
+                assert_eq!(encoder.name(), *name);
+                assert_eq!(name.starts_with("text"), encoder.modality() == Modality::Text);
+                encoder.digest()
+            })
+            .collect();
+        assert_ne!(digests[0], digests[1]);
+    }
+
+    #[test]
+    fn an_unknown_encoder_is_refused_with_what_there_is() {
+        let error = open("text-magic", &OpenOptions::default()).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("text-magic") && error.contains("text-ngrams"), "{error}");
+        let options = OpenOptions { preprocess: Some("unit".to_owned()), ..OpenOptions::default() };
+        let error = open("text-ngrams", &options).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("preprocess"), "{error}");
+    }
+}

@@ -1,0 +1,150 @@
+//! BERT on tokens.
+//!
+//! ```text
+//! x = norm(words[token] + types[segment] + positions[place]);  blocks;  feature = mean of the tokens, or the first
+//! ```
+
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use rayon::prelude::*;
+
+use super::block::{Stack, Workspace};
+use super::norm::Norm;
+use super::strips::{Strip, Strips, WIDTH};
+use crate::tokenize::Sequence;
+
+/// Tokens of one pass through the blocks.
+const TOKENS: usize = 2048;
+
+/// A text encoder without its tokenizer.
+pub(crate) struct Bert {
+    pub d: usize,
+    /// Embeddings row by row: of tokens, segments, and positions from the first that is used.
+    pub words: Vec<f32>,
+    pub types: Vec<f32>,
+    pub positions: Vec<f32>,
+    pub norm: Norm,
+    pub stack: Stack,
+    pub pool: Pool,
+    /// Whether features have unit length.
+    pub unit: bool,
+    pub spare: Mutex<Vec<Workspace>>,
+}
+
+/// How the tokens of a text become one feature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pool {
+    /// The mean of all tokens.
+    Mean,
+    /// The first token.
+    First,
+}
+
+impl Bert {
+    /// Features of texts: for each a row of `layers.len() * d` numbers. Tokens, segments and lengths must be in range. Texts lie behind each other
+    /// without padding.
+    pub fn features(&self, texts: &[Sequence], layers: &[usize]) -> Vec<f32> {
+        let row = layers.len() * self.d;
+        let mut features = vec![0.0; texts.len() * row];
+        if row == 0 {
+            return features;
+        }
+        let spare = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut work = spare().pop().unwrap_or_default();
+        for texts_of_pass in passes(texts) {
+            let features = &mut features[texts_of_pass.start * row..texts_of_pass.end * row];
+            self.pass(&texts[texts_of_pass], features, layers, &mut work);
+        }
+        spare().push(work);
+        features
+    }
+
+    fn pass(&self, texts: &[Sequence], features: &mut [f32], layers: &[usize], work: &mut Workspace) {
+        let mut ends = Vec::with_capacity(texts.len());
+        for text in texts {
+            ends.push(ends.last().unwrap_or(&0) + text.tokens.len());
+        }
+        if ends.last() == Some(&0) {
+            return;
+        }
+        self.embed(texts, *ends.last().unwrap_or(&0), &mut work.x);
+        let row = features.len() / texts.len();
+        self.stack.forward(work, &ends, |block, work| {
+            for (slot, _) in layers.iter().enumerate().filter(|(_, layer)| **layer == block) {
+                features.par_chunks_mut(row).enumerate().for_each(|(i, features)| {
+                    let start = if i == 0 { 0 } else { ends[i - 1] };
+                    self.pooled(&work.x, start..ends[i], &mut features[slot * self.d..][..self.d]);
+                });
+            }
+        });
+    }
+
+    fn embed(&self, texts: &[Sequence], rows: usize, x: &mut Strips) {
+        x.reshape(rows, self.d.div_ceil(WIDTH));
+        let mut strips: Vec<&mut [Strip]> = x.strips_mut().collect();
+        strips.par_iter_mut().enumerate().for_each(|(s, strip)| {
+            let columns = s * WIDTH..self.d.min((s + 1) * WIDTH);
+            let part = |row: usize| row * self.d + columns.start..row * self.d + columns.end;
+            let tokens = texts.iter().flat_map(|text| text.tokens.iter().zip(&text.types).enumerate());
+            for (strip, (position, (token, kind))) in strip.iter_mut().zip(tokens) {
+                *strip = Strip::ZERO;
+                let words = &self.words[part(*token as usize)];
+                let types = &self.types[part(*kind as usize)];
+                let positions = &self.positions[part(position)];
+                for (((x, word), kind), position) in strip.0.iter_mut().zip(words).zip(types).zip(positions) {
+                    *x = word + kind + position;
+                }
+            }
+        });
+        self.norm.in_place(x);
+    }
+
+    fn pooled(&self, x: &Strips, tokens: Range<usize>, feature: &mut [f32]) {
+        let tokens = if self.pool == Pool::First { tokens.start..tokens.end.min(tokens.start + 1) } else { tokens };
+        // A text without any token has zeros.
+        let share = 1.0 / tokens.len().max(1) as f32;
+        for (s, feature) in feature.chunks_mut(WIDTH).enumerate() {
+            let mut sum = Strip::ZERO;
+            for strip in &x.strip(s)[tokens.clone()] {
+                sum.0.iter_mut().zip(&strip.0).for_each(|(sum, x)| *sum += x);
+            }
+            feature.iter_mut().zip(&sum.0).for_each(|(feature, sum)| *feature = sum * share);
+        }
+        if self.unit {
+            let length = feature.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>().sqrt();
+            let scale = 1.0 / length.max(1e-12) as f32;
+            feature.iter_mut().for_each(|x| *x *= scale);
+        }
+    }
+}
+
+/// Divides texts, in order, into passes of about [`TOKENS`] tokens.
+fn passes(texts: &[Sequence]) -> Vec<Range<usize>> {
+    let mut passes = Vec::new();
+    let (mut start, mut tokens) = (0, 0);
+    for (i, text) in texts.iter().enumerate() {
+        if i > start && tokens + text.tokens.len() > TOKENS {
+            passes.push(start..i);
+            (start, tokens) = (i, 0);
+        }
+        tokens += text.tokens.len();
+    }
+    if start < texts.len() {
+        passes.push(start..texts.len());
+    }
+    passes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passes_cover_all_texts_in_order() {
+        let text = |n: usize| Sequence { tokens: vec![0; n], types: vec![0; n] };
+        let texts = [text(2000), text(48), text(1), text(5000), text(3)];
+        assert_eq!(passes(&texts), [0..2, 2..3, 3..4, 4..5]);
+        assert!(passes(&[]).is_empty());
+    }
+}

@@ -1,0 +1,238 @@
+//! A transformer block, with normalisation before attention and MLP (ViT) or after them (BERT):
+//!
+//! ```text
+//! before:  x += attention(norm1(x));     x += mlp(norm2(x))
+//! after:   x = norm1(x + attention(x));  x = norm2(x + mlp(x))
+//! ```
+//!
+//! LayerScale is part of the weights: the outputs of the last linear layer of each half are scaled when a model is read.
+
+use super::attention::attend;
+use super::linear::{Layout, Linear, Then};
+use super::math::Activation;
+use super::norm::Norm;
+use super::strips::Strips;
+
+/// Where a block normalises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Before attention and MLP.
+    Before,
+    /// After the residual connections.
+    After,
+}
+
+/// One block.
+#[derive(Debug)]
+pub(crate) struct Block {
+    pub norm1: Norm,
+    pub qkv: Linear,
+    pub project: Linear,
+    pub norm2: Norm,
+    pub expand: Linear,
+    pub contract: Linear,
+}
+
+/// Blocks of one kind, one after the other.
+#[derive(Debug)]
+pub(crate) struct Stack {
+    pub blocks: Vec<Block>,
+    pub order: Order,
+    pub heads: usize,
+    /// Features of a head.
+    pub size: usize,
+    pub activation: Activation,
+}
+
+/// Memory of a forward pass, which passes reuse: the stream of tokens, and two buffers.
+#[derive(Debug, Default)]
+pub(crate) struct Workspace {
+    /// Features of all tokens between blocks.
+    pub x: Strips,
+    /// Normalised features, or what attention returns.
+    pub y: Strips,
+    /// Queries, keys and values, or the MLP's inner features.
+    pub wide: Strips,
+}
+
+impl Stack {
+    /// Runs the blocks on `work.x`, whose sequences are given by the row after their last. Calls `each` after each block with its index.
+    pub fn forward(&self, work: &mut Workspace, ends: &[usize], mut each: impl FnMut(usize, &mut Workspace)) {
+        for (i, block) in self.blocks.iter().enumerate() {
+            self.run(block, work, ends);
+            each(i, work);
+        }
+    }
+
+    fn run(&self, block: &Block, work: &mut Workspace, ends: &[usize]) {
+        let Workspace { x, y, wide } = work;
+        match self.order {
+            Order::Before => {
+                block.norm1.forward(x, y);
+                block.qkv.forward(y, wide, Then::Store);
+            }
+            Order::After => block.qkv.forward(x, wide, Then::Store),
+        }
+        attend(wide, ends, self.heads, self.size, y);
+        block.project.forward(y, x, Then::Add);
+        match self.order {
+            Order::Before => {
+                block.norm2.forward(x, y);
+                block.expand.forward(y, wide, Then::Activate(self.activation));
+            }
+            Order::After => {
+                block.norm1.in_place(x);
+                block.expand.forward(x, wide, Then::Activate(self.activation));
+            }
+        }
+        block.contract.forward(wide, x, Then::Add);
+        if self.order == Order::After {
+            block.norm2.in_place(x);
+        }
+    }
+}
+
+/// The weights of a block as files have them: matrices of outputs x inputs, row by row.
+#[derive(Debug, Default)]
+pub(crate) struct Raw {
+    pub norm1: (Vec<f32>, Vec<f32>),
+    /// Queries, keys and values below each other.
+    pub qkv: (Vec<f32>, Vec<f32>),
+    pub project: (Vec<f32>, Vec<f32>),
+    /// LayerScale of the attention.
+    pub scale1: Option<Vec<f32>>,
+    pub norm2: (Vec<f32>, Vec<f32>),
+    pub expand: (Vec<f32>, Vec<f32>),
+    pub contract: (Vec<f32>, Vec<f32>),
+    /// LayerScale of the MLP.
+    pub scale2: Option<Vec<f32>>,
+}
+
+impl Raw {
+    /// Brings the weights into the layout of the kernels.
+    pub fn pack(mut self, heads: usize, size: usize, eps: f32) -> Block {
+        let d = heads * size;
+        // Queries are scaled here rather than in each pass.
+        let scale = 1.0 / (size as f32).sqrt();
+        self.qkv.0[..d * d].iter_mut().for_each(|w| *w *= scale);
+        self.qkv.1[..d].iter_mut().for_each(|b| *b *= scale);
+        scale_rows(&mut self.project, self.scale1.as_deref());
+        scale_rows(&mut self.contract, self.scale2.as_deref());
+        let (plain, inner) = (Layout::plain(d), Layout::plain(self.expand.1.len()));
+        let linear = |(w, b): &(Vec<f32>, Vec<f32>), outputs, inputs| Linear::new(w, Some(b), outputs, inputs);
+        Block {
+            norm1: Norm::new(&self.norm1.0, &self.norm1.1, eps),
+            qkv: linear(&self.qkv, Layout::heads(3 * heads, size), plain),
+            project: linear(&self.project, plain, Layout::heads(heads, size)),
+            norm2: Norm::new(&self.norm2.0, &self.norm2.1, eps),
+            expand: linear(&self.expand, inner, plain),
+            contract: linear(&self.contract, plain, inner),
+        }
+    }
+}
+
+fn scale_rows((weights, bias): &mut (Vec<f32>, Vec<f32>), scales: Option<&[f32]>) {
+    let Some(scales) = scales else { return };
+    let inputs = weights.len() / bias.len();
+    for ((row, bias), scale) in weights.chunks_exact_mut(inputs).zip(bias).zip(scales) {
+        row.iter_mut().for_each(|w| *w *= scale);
+        *bias *= scale;
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::transformer::testing::{close, matrix, random, rows};
+    use crate::transformer::{attention, norm};
+
+    /// Random weights of a block of `heads * size` features and `inner` features in the MLP.
+    pub(crate) fn random_block(d: usize, inner: usize, scaled: bool, seed: u64) -> Raw {
+        let linear = |n: usize, k: usize, seed| {
+            (random(n * k, seed).iter().map(|w| w / (k as f32).sqrt()).collect(), random(n, seed + 50))
+        };
+        let norm = |seed| (random(d, seed).iter().map(|g| 1.0 + 0.5 * g).collect(), random(d, seed + 50));
+        Raw {
+            norm1: norm(seed + 1),
+            qkv: linear(3 * d, d, seed + 2),
+            project: linear(d, d, seed + 3),
+            scale1: scaled.then(|| random(d, seed + 4)),
+            norm2: norm(seed + 5),
+            expand: linear(inner, d, seed + 6),
+            contract: linear(d, inner, seed + 7),
+            scale2: scaled.then(|| random(d, seed + 8)),
+        }
+    }
+
+    fn linear(x: &[f64], (w, b): &(Vec<f32>, Vec<f32>), scale: Option<&Vec<f32>>) -> Vec<f64> {
+        let k = w.len() / b.len();
+        let mut y = Vec::new();
+        for x in x.chunks(k) {
+            for (i, (w, b)) in w.chunks(k).zip(b).enumerate() {
+                let sum = x.iter().zip(w).map(|(x, w)| x * f64::from(*w)).sum::<f64>() + f64::from(*b);
+                y.push(sum * scale.map_or(1.0, |scale| f64::from(scale[i])));
+            }
+        }
+        y
+    }
+
+    /// A block in f64 on one sequence.
+    pub(crate) fn naive(
+        x: &[f64],
+        raw: &Raw,
+        (heads, size): (usize, usize),
+        order: Order,
+        eps: f64,
+        activation: &dyn Fn(f64) -> f64,
+    ) -> Vec<f64> {
+        let norm = |x: &[f64], (gain, bias): &(Vec<f32>, Vec<f32>)| norm::tests::naive(x, gain, bias, eps);
+        let attend = |x: &[f64]| {
+            let mixed = attention::tests::naive(&linear(x, &raw.qkv, None), heads, size, 1.0 / (size as f64).sqrt());
+            linear(&mixed, &raw.project, raw.scale1.as_ref())
+        };
+        let mlp = |x: &[f64]| {
+            let inner: Vec<f64> = linear(x, &raw.expand, None).into_iter().map(activation).collect();
+            linear(&inner, &raw.contract, raw.scale2.as_ref())
+        };
+        let add = |x: &[f64], y: Vec<f64>| x.iter().zip(y).map(|(x, y)| x + y).collect::<Vec<f64>>();
+        match order {
+            Order::Before => {
+                let x = add(x, attend(&norm(x, &raw.norm1)));
+                add(&x, mlp(&norm(&x, &raw.norm2)))
+            }
+            Order::After => {
+                let x = norm(&add(x, attend(x)), &raw.norm1);
+                norm(&add(&x, mlp(&x)), &raw.norm2)
+            }
+        }
+    }
+
+    /// GELU in f64.
+    pub(crate) fn gelu(x: f64) -> f64 {
+        0.5 * x * (1.0 + libm::erf(x / 2f64.sqrt()))
+    }
+
+    #[test]
+    fn a_block_of_either_order_is_that_of_f64() {
+        for (heads, size, inner) in [(2, 32, 100), (3, 20, 64), (1, 64, 256)] {
+            for (order, scaled) in [(Order::Before, false), (Order::Before, true), (Order::After, false)] {
+                let d = heads * size;
+                let stack = Stack {
+                    blocks: vec![random_block(d, inner, scaled, 10).pack(heads, size, 1e-6)],
+                    order,
+                    heads,
+                    size,
+                    activation: Activation::Gelu,
+                };
+                let x = random(30 * d, 1);
+                let mut work = Workspace { x: matrix(&x, d), ..Workspace::default() };
+                stack.forward(&mut work, &[12, 30], |_, _| {});
+                let x: Vec<f64> = x.iter().map(|x| f64::from(*x)).collect();
+                let raw = random_block(d, inner, scaled, 10);
+                let run = |x: &[f64]| naive(x, &raw, (heads, size), order, 1e-6, &gelu);
+                let expected = [run(&x[..12 * d]), run(&x[12 * d..])].concat();
+                close(&rows(&work.x, d), &expected, 3e-6);
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! A vision transformer with its preprocessing.
+
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+
+use super::vit::Vit;
+use crate::encoder::{Batch, Encoder, check_layers};
+use crate::error::Error;
+use crate::modality::Modality;
+use crate::preprocess::Preprocess;
+
+/// Images whose pixels are in memory as numbers at the same time.
+const IMAGES: usize = 32;
+
+/// A vision transformer with its preprocessing, which gives images of [`Vit::side`] pixels.
+pub struct ImageEncoder {
+    vit: Vit,
+    preprocess: Preprocess,
+}
+
+impl ImageEncoder {
+    /// Puts them together.
+    pub fn new(vit: Vit, preprocess: Preprocess) -> ImageEncoder {
+        ImageEncoder { vit, preprocess }
+    }
+}
+
+impl Encoder for ImageEncoder {
+    fn name(&self) -> &str {
+        self.vit.name()
+    }
+
+    fn modality(&self) -> Modality {
+        Modality::Image
+    }
+
+    fn dim(&self) -> usize {
+        self.vit.dim()
+    }
+
+    fn layers(&self) -> usize {
+        self.vit.layers()
+    }
+
+    fn digest(&self) -> [u8; 32] {
+        Sha256::new().chain_update(self.vit.digest()).chain_update(self.preprocess.to_string()).finalize().into()
+    }
+
+    fn encode(&self, batch: Batch<'_>, layers: &[usize]) -> Result<Vec<f32>, Error> {
+        check_layers(self, layers)?;
+        let images = batch.images(self.name())?;
+        let size = 3 * self.vit.side() * self.vit.side();
+        let mut planes = vec![0.0; images.len().min(IMAGES) * size];
+        let mut features = Vec::with_capacity(images.len() * layers.len() * self.dim());
+        for images in images.chunks(IMAGES) {
+            let planes = &mut planes[..images.len() * size];
+            planes.par_chunks_mut(size).zip(images).for_each(|(planes, image)| self.preprocess.apply(image, planes));
+            features.extend(self.vit.features(planes, images.len(), layers));
+        }
+        Ok(features)
+    }
+}

@@ -1,0 +1,205 @@
+//! Linear layers: `y = x W' + b`, with what follows them (activation, residual connection) done while a tile is in registers or L1.
+
+use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::*;
+
+use super::kernel::product;
+use super::math::Activation;
+use super::strips::{Left, Strip, Strips, WIDTH};
+
+/// Bytes of the left factor that are multiplied with all weights before the next: a part of a level-2 cache.
+const BLOCK: usize = 512 << 10;
+
+/// How features are placed in strips: in groups, each padded to whole strips.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Layout {
+    groups: usize,
+    group: usize,
+}
+
+impl Layout {
+    /// One group.
+    pub fn plain(features: usize) -> Layout {
+        Layout { groups: 1, group: features }
+    }
+
+    /// A group for each of some heads.
+    pub fn heads(heads: usize, features: usize) -> Layout {
+        Layout { groups: heads, group: features }
+    }
+
+    /// Strips per group.
+    pub fn strips_per_group(self) -> usize {
+        self.group.div_ceil(WIDTH)
+    }
+
+    /// Strips in all.
+    pub fn strips(self) -> usize {
+        self.groups * self.strips_per_group()
+    }
+
+    fn features(self) -> usize {
+        self.groups * self.group
+    }
+
+    fn place(self, feature: usize) -> usize {
+        feature / self.group * self.strips_per_group() * WIDTH + feature % self.group
+    }
+}
+
+/// A linear layer. The weights of 32 outputs are together: a strip for each input.
+#[derive(Debug)]
+pub(crate) struct Linear {
+    inputs: usize,
+    weights: Vec<Strip>,
+    bias: Vec<Strip>,
+}
+
+/// What is done with the product.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Then {
+    /// `y = x W' + b`.
+    Store,
+    /// `y = f(x W' + b)`.
+    Activate(Activation),
+    /// `y += x W' + b`.
+    Add,
+}
+
+impl Linear {
+    /// From a matrix of outputs x inputs, row by row, and a bias.
+    pub fn new(weights: &[f32], bias: Option<&[f32]>, outputs: Layout, inputs: Layout) -> Linear {
+        assert_eq!(weights.len(), outputs.features() * inputs.features());
+        let padded = inputs.strips() * WIDTH;
+        let mut packed = vec![Strip::ZERO; outputs.strips() * padded];
+        for (output, row) in weights.chunks_exact(inputs.features()).enumerate() {
+            let output = outputs.place(output);
+            let panel = &mut packed[output / WIDTH * padded..][..padded];
+            for (input, weight) in row.iter().enumerate() {
+                panel[inputs.place(input)].0[output % WIDTH] = *weight;
+            }
+        }
+        let mut biases = vec![Strip::ZERO; outputs.strips()];
+        for (output, bias) in bias.into_iter().flatten().enumerate() {
+            let output = outputs.place(output);
+            biases[output / WIDTH].0[output % WIDTH] = *bias;
+        }
+        Linear { inputs: padded, weights: packed, bias: biases }
+    }
+
+    /// Strips of a row of outputs.
+    pub fn strips(&self) -> usize {
+        self.bias.len()
+    }
+
+    /// Applies the layer to all rows of x. Gives y its shape, unless it is added to.
+    pub fn forward(&self, x: &Strips, y: &mut Strips, then: Then) {
+        assert_eq!(x.strips() * WIDTH, self.inputs, "inputs of a linear layer");
+        if matches!(then, Then::Add) {
+            assert_eq!((y.rows(), y.strips()), (x.rows(), self.strips()), "shape of a residual connection");
+        } else {
+            y.reshape(x.rows(), self.strips());
+        }
+        let block = (BLOCK / (self.inputs * size_of::<f32>())).max(48);
+        let strips = self.strips();
+        let x = x.from(0);
+        let mut pieces = y.cut_evenly(block);
+        pieces.par_iter_mut().enumerate().for_each(|(i, y)| {
+            let (first, panel) = (i / strips * block, i % strips);
+            let weights = &self.weights[panel * self.inputs..][..self.inputs];
+            Arch::new().dispatch(Panel { x, first, weights, bias: &self.bias[panel], y, then });
+        });
+    }
+}
+
+/// 32 outputs for some rows.
+struct Panel<'a> {
+    x: Left<'a>,
+    first: usize,
+    weights: &'a [Strip],
+    bias: &'a Strip,
+    y: &'a mut [Strip],
+    then: Then,
+}
+
+impl WithSimd for Panel<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Panel { x, first, weights, bias, y, then } = self;
+        let bias = bias.vectors::<S>();
+        product(simd, x, first, y.len(), weights, |row, tile| {
+            for (y, strip) in y[row..].iter_mut().zip(tile.iter()) {
+                let sums = strip.vectors::<S>().iter().zip(bias).map(|(x, b)| simd.add_f32s(*x, *b));
+                let y = y.vectors_mut::<S>().iter_mut().zip(sums);
+                match then {
+                    Then::Store => y.for_each(|(y, x)| *y = x),
+                    Then::Activate(activation) => y.for_each(|(y, x)| *y = activation.apply(simd, x)),
+                    Then::Add => y.for_each(|(y, x)| *y = simd.add_f32s(*y, x)),
+                }
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::transformer::testing::{close, matrix, random, rows};
+
+    /// `x W' + b` in f64.
+    pub(crate) fn naive(x: &[f32], w: &[f32], b: &[f32], inputs: usize) -> Vec<f64> {
+        let mut y = Vec::new();
+        for x in x.chunks(inputs) {
+            for (w, b) in w.chunks(inputs).zip(b) {
+                let sum: f64 = x.iter().zip(w).map(|(x, w)| f64::from(*x) * f64::from(*w)).sum();
+                y.push(sum + f64::from(*b));
+            }
+        }
+        y
+    }
+
+    #[test]
+    fn a_layer_is_the_product_in_f64_for_odd_shapes() {
+        for (t, n, k) in [(1, 1, 1), (5, 33, 40), (13, 64, 96), (100, 70, 130), (25, 32, 3072)] {
+            let (x, w, b) = (random(t * k, 1), random(n * k, 2), random(n, 3));
+            let layer = Linear::new(&w, Some(&b), Layout::plain(n), Layout::plain(k));
+            let mut y = Strips::default();
+            layer.forward(&matrix(&x, k), &mut y, Then::Store);
+            let mut expected = naive(&x, &w, &b, k);
+            close(&rows(&y, n), &expected, 3e-6);
+            layer.forward(&matrix(&x, k), &mut y, Then::Add);
+            expected.iter_mut().for_each(|y| *y *= 2.0);
+            close(&rows(&y, n), &expected, 3e-6);
+        }
+    }
+
+    #[test]
+    fn heads_are_padded_with_zeros() {
+        // 2 heads of 3 features: the second starts with the second strip.
+        let w: Vec<f32> = (1..=6).map(|i| i as f32).collect();
+        let heads = Layout::heads(2, 3);
+        let layer = Linear::new(&w, None, heads, Layout::plain(1));
+        let mut y = Strips::default();
+        layer.forward(&matrix(&[1.0], 1), &mut y, Then::Store);
+        assert_eq!(rows(&y, 35)[..4], [1.0, 2.0, 3.0, 0.0]);
+        assert_eq!(rows(&y, 35)[32..], [4.0, 5.0, 6.0]);
+        let back = Linear::new(&w, None, Layout::plain(1), heads);
+        let mut z = Strips::default();
+        back.forward(&y, &mut z, Then::Store);
+        assert_eq!(rows(&z, 1), [91.0]);
+    }
+
+    #[test]
+    fn a_row_does_not_depend_on_the_other_rows() {
+        let (n, k) = (96, 200);
+        let (x, w) = (random(50 * k, 1), random(n * k, 2));
+        let layer = Linear::new(&w, None, Layout::plain(n), Layout::plain(k));
+        let mut all = Strips::default();
+        layer.forward(&matrix(&x, k), &mut all, Then::Store);
+        let mut one = Strips::default();
+        layer.forward(&matrix(&x[37 * k..38 * k], k), &mut one, Then::Store);
+        assert_eq!(rows(&all, n)[37 * n..38 * n], rows(&one, n));
+    }
+}

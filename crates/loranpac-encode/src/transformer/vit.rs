@@ -1,0 +1,204 @@
+//! Vision transformers on planes of pixels.
+//!
+//! ```text
+//! x = [class token, registers, patches W' + b] + positions;  x = norm_pre(x) in CLIP;  blocks;  feature = norm(x)[class token]
+//! ```
+
+use std::sync::{Mutex, PoisonError};
+
+use rayon::prelude::*;
+
+use super::block::{Stack, Workspace};
+use super::linear::{Linear, Then};
+use super::norm::Norm;
+use super::strips::{Strip, Strips, WIDTH};
+
+/// Tokens of one pass through the blocks: enough for the matrix products, few enough for the memory.
+const TOKENS: usize = 2048;
+
+/// A vision transformer.
+#[derive(Debug)]
+pub struct Vit {
+    pub(super) name: String,
+    pub(super) digest: [u8; 32],
+    pub(super) d: usize,
+    pub(super) patch: usize,
+    /// Pixels of a side of an image.
+    pub(super) side: usize,
+    pub(super) embed: Linear,
+    /// Class token, distillation token and registers, with their positions.
+    pub(super) prefix: Vec<Vec<Strip>>,
+    /// Positions of the patches, row by row.
+    pub(super) positions: Vec<Vec<Strip>>,
+    pub(super) norm_pre: Option<Norm>,
+    pub(super) stack: Stack,
+    pub(super) head: Head,
+    pub(super) spare: Mutex<Vec<Workspace>>,
+}
+
+/// From the tokens of an image to its feature.
+#[derive(Debug)]
+pub(super) struct Head {
+    /// Of all tokens.
+    pub norm: Option<Norm>,
+    pub pool: Pool,
+    /// Of the pooled feature.
+    pub fc_norm: Option<Norm>,
+    /// A matrix of features x d, row by row.
+    pub projection: Option<Vec<f32>>,
+}
+
+/// Which tokens are averaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pool {
+    /// The first ones.
+    First(usize),
+    /// All patches.
+    Patches,
+}
+
+impl Vit {
+    /// A short name for people.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Pixels of a side of its images.
+    pub fn side(&self) -> usize {
+        self.side
+    }
+
+    /// Features per image and layer.
+    pub fn dim(&self) -> usize {
+        self.head.projection.as_ref().map_or(self.d, |projection| projection.len() / self.d)
+    }
+
+    /// Number of blocks.
+    pub fn layers(&self) -> usize {
+        self.stack.blocks.len()
+    }
+
+    /// SHA-256 of weights and architecture.
+    pub fn digest(&self) -> [u8; 32] {
+        self.digest
+    }
+
+    /// Features of n images: for each a row of `layers.len() * dim()` numbers. A layer's feature is that of its block's output, through the
+    /// same normalisation, pooling and projection as the last.
+    ///
+    /// # Panics
+    /// If `planes` does not hold the red, green and blue planes of n images of `side()` x `side()` pixels, or a layer is out of range.
+    pub fn features(&self, planes: &[f32], n: usize, layers: &[usize]) -> Vec<f32> {
+        let image = 3 * self.side * self.side;
+        assert_eq!(planes.len(), n * image, "planes of {n} images");
+        assert!(layers.iter().all(|layer| *layer < self.layers()), "layers out of range: {layers:?}");
+        let row = layers.len() * self.dim();
+        let mut features = vec![0.0; n * row];
+        if n == 0 || row == 0 {
+            return features;
+        }
+        let spare = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut work = spare().pop().unwrap_or_default();
+        // Passes of equal size.
+        let most = (TOKENS / self.tokens()).max(1);
+        let pass = n.div_ceil(n.div_ceil(most));
+        for (planes, features) in planes.chunks(pass * image).zip(features.chunks_mut(pass * row)) {
+            self.pass(planes, features, layers, &mut work);
+        }
+        spare().push(work);
+        features
+    }
+
+    fn tokens(&self) -> usize {
+        self.prefix.len() + self.positions.len()
+    }
+
+    fn pass(&self, planes: &[f32], features: &mut [f32], layers: &[usize], work: &mut Workspace) {
+        let n = planes.len() / (3 * self.side * self.side);
+        let ends: Vec<usize> = (1..=n).map(|image| image * self.tokens()).collect();
+        self.embed(planes, n, work);
+        let row = features.len() / n;
+        self.stack.forward(work, &ends, |block, work| {
+            for (slot, _) in layers.iter().enumerate().filter(|(_, layer)| **layer == block) {
+                let pooled = self.pooled(work, n);
+                for (features, pooled) in features.chunks_mut(row).zip(pooled.chunks(self.dim())) {
+                    features[slot * self.dim()..][..self.dim()].copy_from_slice(pooled);
+                }
+            }
+        });
+    }
+
+    /// Patches, prefix and positions into `work.x`.
+    fn embed(&self, planes: &[f32], n: usize, work: &mut Workspace) {
+        let (p, side, tokens, prefix) = (self.patch, self.side, self.tokens(), self.prefix.len());
+        let grid = side / p;
+        // Where the pixels of a patch are, from its first: planes, rows and columns as in the weights.
+        let pixels: Vec<usize> = (0..3 * p * p).map(|k| k / (p * p) * side * side + k / p % p * side + k % p).collect();
+        work.y.reshape(n * tokens, pixels.len().div_ceil(WIDTH));
+        let mut strips: Vec<&mut [Strip]> = work.y.strips_mut().collect();
+        strips.par_iter_mut().zip(pixels.par_chunks(WIDTH)).for_each(|(strip, pixels)| {
+            for (strip, planes) in strip.chunks_mut(tokens).zip(planes.chunks(3 * side * side)) {
+                // Rows of the prefix are replaced below.
+                strip[..prefix].fill(Strip::ZERO);
+                for (i, strip) in strip[prefix..].iter_mut().enumerate() {
+                    let first = &planes[i / grid * p * side + i % grid * p..];
+                    *strip = Strip::ZERO;
+                    strip.0.iter_mut().zip(pixels).for_each(|(x, pixel)| *x = first[*pixel]);
+                }
+            }
+        });
+        self.embed.forward(&work.y, &mut work.x, Then::Store);
+        let mut strips: Vec<&mut [Strip]> = work.x.strips_mut().collect();
+        strips.par_iter_mut().enumerate().for_each(|(s, strip)| {
+            for image in strip.chunks_mut(tokens) {
+                let (first, patches) = image.split_at_mut(prefix);
+                first.iter_mut().zip(&self.prefix).for_each(|(x, token)| *x = token[s]);
+                for (x, position) in patches.iter_mut().zip(&self.positions) {
+                    x.0.iter_mut().zip(&position[s].0).for_each(|(x, position)| *x += position);
+                }
+            }
+        });
+        if let Some(norm) = &self.norm_pre {
+            norm.in_place(&mut work.x);
+        }
+    }
+
+    /// The features of all images from the tokens in `work.x`. Overwrites `work.y`.
+    fn pooled(&self, work: &mut Workspace, n: usize) -> Vec<f32> {
+        let Head { norm, pool, fc_norm, projection } = &self.head;
+        let tokens = self.tokens();
+        let mut features = vec![0.0; n * self.d];
+        let add = |features: &mut [f32], x: &Strips, rows: std::ops::Range<usize>, norm: Option<&Norm>| {
+            let mut row = vec![0.0; self.d];
+            let share = 1.0 / rows.len() as f32;
+            for token in rows {
+                x.row(token, &mut row);
+                if let Some(norm) = norm {
+                    norm.row(&mut row);
+                }
+                features.iter_mut().zip(&row).for_each(|(feature, x)| *feature += x * share);
+            }
+        };
+        for (i, feature) in features.chunks_mut(self.d).enumerate() {
+            let rows = match pool {
+                Pool::First(count) => i * tokens..i * tokens + count,
+                Pool::Patches => i * tokens + self.prefix.len()..(i + 1) * tokens,
+            };
+            add(feature, &work.x, rows, norm.as_ref());
+            if let Some(norm) = fc_norm {
+                norm.row(feature);
+            }
+        }
+        match projection {
+            None => features,
+            Some(projection) => features
+                .chunks(self.d)
+                .flat_map(|feature| projection.chunks(self.d).map(|row| dot(row, feature)))
+                .collect(),
+        }
+    }
+}
+
+fn dot(x: &[f32], y: &[f32]) -> f32 {
+    x.iter().zip(y).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum::<f64>() as f32
+}
