@@ -37,6 +37,7 @@ for name in FILTERS:
         (13, 40, 5, (4, 4)),
         (9, 30, 4, (7, 6)),  # padded
         (6, 11, (5, 8), (5, 8)),  # rows first
+        (16, 16, (20, 12), (8, 8)),  # between two pixels
     ]:
         cases.append(case(width, height, resize, crop, name))
 print(json.dumps({"made with": f"PIL {__version__}", "cases": cases}, separators=(",", ":")))

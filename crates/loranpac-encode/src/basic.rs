@@ -7,7 +7,7 @@
 //!   channels), weighted by their lengths, and divided by the length of the histograms of the cell and its neighbours.
 //! - **Colours.** For each cell of a 4 x 4 grid a histogram of red, green and blue.
 //!
-//! Each part is replaced by its square roots and scaled to a fixed length. Only additions, multiplications, divisions and
+//! Each part is replaced by its square roots and scaled to unit length. Only additions, multiplications, divisions and
 //! square roots occur, so the features of an image are the same on every machine.
 
 use rayon::prelude::*;
@@ -40,8 +40,6 @@ const GRID: usize = 4;
 const STEPS: usize = 4;
 /// Bins of one histogram of colours.
 const COLOURS: usize = STEPS * STEPS * STEPS;
-/// Length of the part of the colours; that of the edges is 1.
-const COLOUR_LENGTH: f32 = 1.0;
 
 const EDGES: usize = CELLS * CELLS * DIRECTIONS;
 const DIM: usize = EDGES + GRID * GRID * COLOURS;
@@ -99,8 +97,8 @@ fn features(image: &Image, out: &mut [f32]) {
     let (edge_part, colour_part) = out.split_at_mut(EDGES);
     edges(&planes, edge_part);
     colours(&planes, colour_part);
-    finish(edge_part, 1.0);
-    finish(colour_part, COLOUR_LENGTH);
+    finish(edge_part);
+    finish(colour_part);
 }
 
 /// Adds up the gradients of each cell by direction, and normalises them by those of the neighbours.
@@ -184,11 +182,11 @@ fn colours(planes: &[f32], out: &mut [f32]) {
     }
 }
 
-/// Square roots, scaled to a length.
-fn finish(part: &mut [f32], length: f32) {
+/// Square roots, scaled to unit length.
+fn finish(part: &mut [f32]) {
     part.iter_mut().for_each(|value| *value = value.sqrt());
     let norm = part.iter().map(|value| value * value).sum::<f32>().sqrt();
     // A plain image has no edges.
-    let unit = if norm > 0.0 { length / norm } else { 0.0 };
+    let unit = if norm > 0.0 { norm.recip() } else { 0.0 };
     part.iter_mut().for_each(|value| *value *= unit);
 }

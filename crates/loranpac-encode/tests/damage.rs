@@ -36,9 +36,16 @@ fn damaged_files_are_errors_or_other_inputs_but_never_panics() {
 }
 
 fn images() {
+    PEAK.reset_peak_usage();
+    let before = PEAK.current_usage();
+    assert!(decode("huge.png", &samples::png_header(50_000, 50_000), &Limits::default()).is_err());
+    let used = PEAK.peak_usage() - before;
+    assert!(used < 1 << 20, "{used} bytes for a header of 2.5 billion pixels");
     let limits = Limits { pixels: 1_000_000, bytes: 16 << 20 };
-    for (extension, whole) in samples::all(24, 18) {
-        assert!(decode(extension, &whole, &limits).is_ok(), "{extension}");
+    let jpegs = samples::jpegs().into_iter().map(|jpeg| (jpeg.name, jpeg.file));
+    let all = samples::all(24, 18).into_iter().map(|(extension, file)| (extension.to_owned(), file));
+    for (extension, whole) in all.chain(jpegs) {
+        assert!(decode(&extension, &whole, &limits).is_ok(), "{extension}");
         let mut refused = 0;
         for bytes in damaged(&whole) {
             PEAK.reset_peak_usage();

@@ -5,7 +5,7 @@ mod samples;
 use ::image::{DynamicImage, ImageBuffer, ImageFormat, Luma, LumaA, Rgb, Rgba};
 use loranpac_encode::image::{Limits, decode, has_image_extension};
 use loranpac_encode::{Error, Image, ImageProblem};
-use samples::{bytes, jpeg_with_orientation, png_header};
+use samples::{Jpeg, bytes, jpeg_with_orientation, jpegs, png_header};
 
 /// Red, green and blue of pixel (x, y) of the test picture.
 fn value(x: u32, y: u32) -> [u8; 3] {
@@ -116,6 +116,17 @@ fn what_is_no_image_is_refused() {
     assert_eq!(problem(b"<svg></svg>", &limits), ImageProblem::UnknownFormat);
     // A page of HTML that was saved as a picture.
     assert_eq!(problem(b"<!DOCTYPE html>", &limits), ImageProblem::UnknownFormat);
+}
+
+#[test]
+fn jpeg_files_have_the_pixels_of_libjpeg_to_the_last_bit() {
+    let cases = jpegs();
+    assert_eq!(cases.len(), 13);
+    for Jpeg { name, file, width, height, pixels } in cases {
+        let found = decode(&name, &file, &Limits::default()).unwrap();
+        assert_eq!((found.width, found.height), (width, height), "{name}");
+        assert_eq!(found.pixels, pixels, "{name}");
+    }
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn bytes(preprocess: &Preprocess, image: &Image) -> Vec<u8> {
 fn resizing_and_cropping_equal_pil_and_torchvision_to_the_last_bit() {
     let golden: Value = serde_json::from_str(include_str!("golden/resize.json")).unwrap();
     let cases = golden["cases"].as_array().unwrap();
-    assert_eq!(cases.len(), 7 * Filter::ALL.len());
+    assert_eq!(cases.len(), 8 * Filter::ALL.len());
     for case in cases {
         let side = |key: &str| case[key].as_u64().unwrap() as usize;
         let settings = case["settings"].as_str().unwrap();

@@ -126,14 +126,16 @@ impl Taps {
     fn new(filter: Filter, input: usize, output: usize, wanted: Range<usize>) -> Taps {
         let mut taps = Taps { each: Vec::with_capacity(wanted.len()), weights: Vec::new() };
         let scale = input as f64 / output as f64;
+        if input == output || filter == Filter::Nearest {
+            for (weight, place) in nearest(scale, wanted).enumerate() {
+                taps.each.push(Tap { start: place.min(input - 1), count: 1, weight });
+                taps.weights.push(1 << BITS);
+            }
+            return taps;
+        }
         for at in wanted {
             let centre = (at as f64 + 0.5) * scale;
             let weight = taps.weights.len();
-            if input == output || filter == Filter::Nearest {
-                taps.each.push(Tap { start: (centre as usize).min(input - 1), count: 1, weight });
-                taps.weights.push(1 << BITS);
-                continue;
-            }
             let stretch = scale.max(1.0);
             let support = filter.support() * stretch;
             let start = (centre - support + 0.5).max(0.0) as usize;
@@ -197,6 +199,21 @@ impl Taps {
         }
         Image { width: columns.len(), height: self.each.len(), pixels }
     }
+}
+
+/// The nearest input pixels. PIL adds the scale up, which decides where a pixel lies between two others; far behind the
+/// beginning, where that would take long, this multiplies.
+fn nearest(scale: f64, wanted: Range<usize>) -> impl Iterator<Item = usize> {
+    const FAR: usize = 1 << 20;
+    let mut centre = match wanted.start {
+        start @ ..FAR => (0..start).fold(0.5 * scale, |centre, _| centre + scale),
+        start => (start as f64 + 0.5) * scale,
+    };
+    wanted.map(move |_| {
+        let place = centre as usize;
+        centre += scale;
+        place
+    })
 }
 
 /// One half, which makes the shift in [`to_byte`] round.

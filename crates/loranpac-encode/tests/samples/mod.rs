@@ -32,6 +32,33 @@ pub fn all(width: u32, height: u32) -> Vec<(&'static str, Vec<u8>)> {
     formats.map(|(extension, format)| (extension, bytes(&image, format))).into()
 }
 
+/// A JPEG file, and the pixels that libjpeg decodes from it.
+pub struct Jpeg {
+    pub name: String,
+    pub file: Vec<u8>,
+    pub width: usize,
+    pub height: usize,
+    pub pixels: Vec<u8>,
+}
+
+/// JPEG files of all kinds, from `bench/reference/jpeg.py`.
+pub fn jpegs() -> Vec<Jpeg> {
+    let golden: serde_json::Value = serde_json::from_str(include_str!("../golden/jpeg.json")).unwrap();
+    let decoded = |hex: &serde_json::Value| -> Vec<u8> {
+        let digits = hex.as_str().unwrap().as_bytes().as_chunks::<2>().0;
+        digits.iter().map(|pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+    };
+    let side = |number: &serde_json::Value| number.as_u64().unwrap() as usize;
+    let case = |case: &serde_json::Value| Jpeg {
+        name: case["name"].as_str().unwrap().to_owned(),
+        file: decoded(&case["file"]),
+        width: side(&case["width"]),
+        height: side(&case["height"]),
+        pixels: decoded(&case["pixels"]),
+    };
+    golden["cases"].as_array().unwrap().iter().map(case).collect()
+}
+
 /// A JPEG file whose metadata has an orientation from 1 to 8.
 pub fn jpeg_with_orientation(image: &DynamicImage, number: u8) -> Vec<u8> {
     let plain = bytes(image, ImageFormat::Jpeg);
