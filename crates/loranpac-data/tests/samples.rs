@@ -371,7 +371,7 @@ fn a_table_without_test_rows_falls_back_to_its_training_rows() {
     for (name, text) in rows("train") {
         assert_eq!(read(name, &text, true).unwrap(), (vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0], None), "{name}");
         let message = read(name, &text, false).unwrap_err().to_string();
-        assert!(message.contains("no row whose split is test") && message.contains("--split"), "{message}");
+        assert!(message.contains("no row whose split is test") && message.contains("`split`"), "{message}");
     }
     for (name, text) in rows("test") {
         assert_eq!(read(name, &text, true).unwrap(), (vec![5.0, 6.0], Some(Split::Test)), "{name}");

@@ -213,7 +213,7 @@ fn check_parts(
     let made = lift.build(false).map_err(|e| e.to_string())?.width();
     if made != lift.width || lift.width != Width::Finite(width) {
         return Err(format!(
-            "its lift has width {} and computes width {made}, but its weights have {width}",
+            "its lift has width {} and computes {made} features, but its weights have {width}",
             lift.width
         ));
     }
