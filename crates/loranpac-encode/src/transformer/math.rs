@@ -63,7 +63,8 @@ pub(crate) fn erf<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let cut = |x: S::f32s, most: f32| simd.min_f32s(simd.splat_f32s(most), simd.max_f32s(simd.splat_f32s(-most), x));
     let x = cut(x, 3.85);
     let t = simd.mul_f32s(x, x);
-    let p = [2.098_294_8e-6, 2.865_2e-4, 3.717_585_7e-3, 5.261_279_6e-2, 1.889_318_4e-1, std::f32::consts::FRAC_2_SQRT_PI];
+    let p =
+        [2.098_294_8e-6, 2.865_2e-4, 3.717_585_7e-3, 5.261_279_6e-2, 1.889_318_4e-1, std::f32::consts::FRAC_2_SQRT_PI];
     let q = [3.867_326_8e-5, 1.155_859_6e-3, 1.487_199_5e-2, 1.135_532_1e-1, 5.007_691_4e-1, 1.0];
     cut(simd.div_f32s(simd.mul_f32s(x, horner(simd, t, &p)), horner(simd, t, &q)), 1.0)
 }
