@@ -84,8 +84,7 @@ fn embed(args: &Args) -> Result<()> {
     let inputs = Inputs::open(&args.inputs, &options)?;
     let cache = args.encoding.cache(&*encoder, args.layers.as_deref())?;
     let layers = args.layers.clone();
-    let options =
-        EmbeddingOptions { layers, split: None, skip_bad: args.encoding.skip_bad, limits: Limits::default() };
+    let options = EmbeddingOptions { layers, split: None, skip_bad: args.encoding.skip_bad, limits: Limits::default() };
     let mut embedding = Embedding::new(inputs, encoder.clone(), cache, options)?;
     let bar = Count::new(&args.encoder, embedding.count_hint().map(|count| count as u64), args.quiet);
     // Samples without a split, training samples and test samples.
@@ -119,7 +118,6 @@ fn embed(args: &Args) -> Result<()> {
     for (part, suffix) in parts.into_iter().zip(["", "_train", "_test"]).filter(|(part, _)| !part.names.is_empty()) {
         columns.extend(arrays(part, suffix, &*encoder, args.layers.as_deref())?);
     }
-    let columns: Vec<(&str, Column)> = columns.iter().map(|(name, column)| (name.as_str(), column.clone())).collect();
     file::write(&args.out, to_npz(&columns)?)?;
     let seconds = started.elapsed().as_secs_f64();
     let (computed, dim) = (embedding.computed(), encoder.dim());
@@ -147,12 +145,17 @@ fn arrays(part: Part, suffix: &str, encoder: &dyn Encoder, layers: Option<&[usiz
     let layer = |at: usize| part.x.chunks_exact(row).flat_map(|x| &x[at * dim..(at + 1) * dim]).copied().collect();
     let mut arrays = vec![(format!("x{suffix}"), Column::Matrix(dim, layer(layers.len().max(1) - 1)))];
     if layers.len() > 1 {
-        let named = |(at, number): (usize, &usize)| (format!("x{suffix}_layer{number}"), Column::Matrix(dim, layer(at)));
+        let named =
+            |(at, number): (usize, &usize)| (format!("x{suffix}_layer{number}"), Column::Matrix(dim, layer(at)));
         arrays.extend(layers.iter().enumerate().map(named));
     }
     for (tags, name) in [(part.labels, "y"), (part.domains, "domain")] {
         if let Some(missing) = tags.iter().position(Option::is_none).filter(|_| tags.iter().any(Option::is_some)) {
-            bail!("{}: it has no {}, but others have one", part.names[missing], if name == "y" { "label" } else { name });
+            bail!(
+                "{}: it has no {}, but others have one",
+                part.names[missing],
+                if name == "y" { "label" } else { name }
+            );
         }
         let tags: Vec<Label> = tags.into_iter().flatten().collect();
         if !tags.is_empty() {

@@ -58,7 +58,10 @@ impl Encoding {
 fn default_folder() -> Option<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     folder("LORANPAC_CACHE").or_else(|| {
-        let home = || folder("HOME").map(|home| if cfg!(target_os = "macos") { home.join("Library/Caches") } else { home.join(".cache") });
+        let home = || {
+            folder("HOME")
+                .map(|home| if cfg!(target_os = "macos") { home.join("Library/Caches") } else { home.join(".cache") })
+        };
         folder("XDG_CACHE_HOME").or_else(|| folder("LOCALAPPDATA")).or_else(home).map(|folder| folder.join("loranpac"))
     })
 }

@@ -146,8 +146,10 @@ impl Embedding {
             known.push(self.cache.as_mut().map_or(Ok(None), |cache| cache.get(key))?);
         }
         // Images that are not known are decoded first: if none of them can be, nothing is left to encode.
-        let decode = |(input, known): (&Input, &Option<Vec<f32>>)| known.is_none().then(|| self.decode(input)).flatten();
-        let mut images: Vec<Option<Result<Image, Error>>> = batch.par_iter().zip(&known).map(decode).collect();
+        let limits = &self.options.limits;
+        let missing =
+            |(input, known): (&Input, &Option<Vec<f32>>)| known.is_none().then(|| decode(input, limits)).flatten();
+        let mut images: Vec<Option<Result<Image, Error>>> = batch.par_iter().zip(&known).map(missing).collect();
         let usable: Vec<bool> = images.iter().map(|image| !matches!(image, Some(Err(_)))).collect();
         for image in images.iter_mut().filter(|image| matches!(image, Some(Err(_)))) {
             if let Some(Err(error)) = image.take() {
@@ -192,7 +194,9 @@ impl Embedding {
         for &at in kept {
             match &batch[at].data {
                 Data::Text(text) => texts.push(text.as_str()),
-                Data::Image(_) => decoded.push(images[at].take().or_else(|| self.decode(&batch[at])).transpose()?),
+                Data::Image(_) => {
+                    decoded.push(images[at].take().or_else(|| decode(&batch[at], &self.options.limits)).transpose()?)
+                }
             }
         }
         let decoded: Vec<Image> = decoded.into_iter().flatten().collect();
@@ -201,13 +205,13 @@ impl Embedding {
         debug_assert_eq!(features.len(), kept.len() * self.row());
         Ok(features)
     }
+}
 
-    /// The image of an input that is one.
-    fn decode(&self, input: &Input) -> Option<Result<Image, Error>> {
-        match &input.data {
-            Data::Image(bytes) => Some(image::decode(&input.name, bytes, &self.options.limits)),
-            Data::Text(_) => None,
-        }
+/// The image of an input that is one.
+fn decode(input: &Input, limits: &Limits) -> Option<Result<Image, Error>> {
+    match &input.data {
+        Data::Image(bytes) => Some(image::decode(&input.name, bytes, limits)),
+        Data::Text(_) => None,
     }
 }
 

@@ -235,7 +235,8 @@ mod tests {
                 let (mut stream, _) = listener.accept().unwrap();
                 sender.send(request(&stream)).unwrap();
                 let length = body.len();
-                let _ = write!(stream, "HTTP/1.1 {head}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}");
+                let _ =
+                    write!(stream, "HTTP/1.1 {head}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}");
             }
         });
         (address, receiver)

@@ -89,10 +89,10 @@ impl<R: Read> Read for Checked<R> {
 }
 
 /// An npz archive of named arrays, in memory.
-pub fn to_npz(columns: &[(&str, Column)]) -> io::Result<Vec<u8>> {
+pub fn to_npz(columns: &[(impl AsRef<str>, Column)]) -> io::Result<Vec<u8>> {
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, column) in columns {
-        archive.start_file(format!("{name}.npy"), SimpleFileOptions::default().large_file(true))?;
+        archive.start_file(format!("{}.npy", name.as_ref()), SimpleFileOptions::default().large_file(true))?;
         archive.write_all(&npy::to_bytes(column))?;
     }
     Ok(archive.finish()?.into_inner())
