@@ -1,11 +1,11 @@
 //! `loranpac init`: a new model.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, ValueEnum};
 use loranpac::{Config, Filter, Model, Ridge, Schedule, Truncation, Width, lift};
-use loranpac_data::{Reader, Split};
+use loranpac_data::{Options, Reader, Split};
 use loranpac_store::{Error, LiftRecord, Session, Settings};
 
 use super::{Samples, new_folder, on_threads, shown};
@@ -111,7 +111,7 @@ pub fn main(args: Args) -> Result<()> {
 fn init(args: &Args) -> Result<()> {
     let folder = new_folder(&args.model)?;
     let dim = match (&args.like, args.dim) {
-        (Some(path), _) => Reader::open(path, &args.samples.options(Split::Train))?.dim(),
+        (Some(path), _) => features(path, &args.samples.options(Split::Train))?,
         (None, Some(dim)) => dim,
         (None, None) => bail!("give the number of features with --dim, or a file with --like"),
     };
@@ -159,4 +159,12 @@ fn init(args: &Args) -> Result<()> {
         true => "infinite width; the model keeps the samples that it learns".to_owned(),
     };
     Ok(changed(say!("{name}: {dim}, {what}\nNext: loranpac learn {name} FILE..."))?)
+}
+
+/// Returns the number of features of the samples in a file, of which the first must be readable.
+fn features(path: &Path, options: &Options) -> Result<usize> {
+    let mut reader = Reader::open(path, options)?;
+    let advice = || format!("to learn texts or images, encode them first: loranpac embed ENCODER {} -o FILE.npz", shown(path));
+    reader.next(1).with_context(advice)?;
+    Ok(reader.dim())
 }
