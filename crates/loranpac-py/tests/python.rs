@@ -13,11 +13,10 @@ use std::process::Command;
 #[test]
 fn pytest_passes() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
-    let requirements = root.join("python/tests/requirements.txt");
-    let mut packages = vec!["-r", requirements.to_str().unwrap()];
     let torch = std::env::var_os("LORANPAC_TORCH").is_some();
-    packages.extend(torch.then_some("torch"));
-    let name = if torch { "python-tests-torch" } else { "python-tests" };
+    let (name, file) = if torch { python::WITH_TORCH } else { ("python-tests", "requirements.txt") };
+    let requirements = root.join("python/tests").join(file);
+    let packages = ["-r", requirements.to_str().unwrap()];
     let check = "import sys, sklearn, pytest; assert sys.version_info >= (3, 9), sys.version";
     let python = match python::environment(name, &packages, check) {
         Ok(python) => python,

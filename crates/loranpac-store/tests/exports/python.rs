@@ -3,6 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// The environment with PyTorch, which several tests share: its name, and its file in python/tests.
+#[allow(dead_code, reason = "not every test compares with PyTorch")]
+pub const WITH_TORCH: (&str, &str) = ("python-tests-torch", "requirements-torch.txt");
+
 /// The Python of an environment with these packages (arguments of `pip install`), or why there is none. `check` is a
 /// program that must run in it.
 pub fn environment(name: &str, packages: &[&str], check: &str) -> Result<PathBuf, String> {
