@@ -17,7 +17,12 @@ fn texts(folder: &Path, rows: usize) -> String {
     for row in 0..rows {
         let (class, split) = (row % 3, if row % 5 == 4 { "test" } else { "train" });
         let [a, b, c] = words[class];
-        table += &format!("\"{a} {}, {b} and {c} {}\",{},{split}\n", row / 3, row * 7919 % 1000, ["pay", "post", "account"][class]);
+        table += &format!(
+            "\"{a} {}, {b} and {c} {}\",{},{split}\n",
+            row / 3,
+            row * 7919 % 1000,
+            ["pay", "post", "account"][class]
+        );
     }
     let path = folder.join("tickets.csv");
     fs::write(&path, table).unwrap();

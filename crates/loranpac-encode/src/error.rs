@@ -123,7 +123,7 @@ pub enum Error {
     },
     /// A folder or an archive has a file of another kind.
     #[error(
-        "{path}: {name} is not {}; remove it, or skip such files with --skip-bad",
+        "{path}: {name} is not {}; remove it, or skip such files with `skip-bad`",
         if *modality == Modality::Image { "an image" } else { "a text (.txt)" },
         path = path.display()
     )]

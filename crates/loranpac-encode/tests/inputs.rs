@@ -138,7 +138,7 @@ fn files_of_systems_are_ignored_and_other_files_refused() {
     let place = folder(&["cat/a.png", "cat/labels.json"]);
     let message = read(place.path(), &images()).unwrap_err().to_string();
     assert!(
-        message.ends_with("cat/labels.json is not an image; remove it, or skip such files with --skip-bad"),
+        message.ends_with("cat/labels.json is not an image; remove it, or skip such files with `skip-bad`"),
         "{message}"
     );
     let skipping = InputOptions { skip_bad: true, ..images() };
@@ -238,7 +238,7 @@ fn bad_tables_are_refused_with_their_place() {
     check("b.jsonl", b"{\"text\": \"ok\"}\n{\"text\": \"\xff\"}\n", "line 2: ");
     check("c.csv", b"title,label\nx,1\n", "no text column text or sentence");
     check("d.csv", b"text,label\nx,\n", "line 2: column label: the label is empty");
-    check("e.csv", b"text,label\nx\n", "line 2: has 1 cells, but the first line has 2");
+    check("e.csv", b"text,label\nx\n", "line 2: has 1 cell, but the first line has 2");
     check("f.csv", b"text,split\nx,later\n", "row 0: split is \"later\"");
     check("g.jsonl", b"{\"text\": 3}\n", "line 1: invalid type: integer `3`, expected a string");
     check("h.csv", b"text,query\nx,y\n", "could each be the text column");

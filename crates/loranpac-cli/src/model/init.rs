@@ -164,7 +164,8 @@ fn init(args: &Args) -> Result<()> {
 /// Returns the number of features of the samples in a file, of which the first must be readable.
 fn features(path: &Path, options: &Options) -> Result<usize> {
     let mut reader = Reader::open(path, options)?;
-    let advice = || format!("to learn texts or images, encode them first: loranpac embed ENCODER {} -o FILE.npz", shown(path));
+    let advice =
+        || format!("to learn texts or images, encode them first: loranpac embed ENCODER {} -o FILE.npz", shown(path));
     reader.next(1).with_context(advice)?;
     Ok(reader.dim())
 }
