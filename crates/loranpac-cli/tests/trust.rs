@@ -440,13 +440,15 @@ fn verify_tells_damage_from_what_it_cannot_know() {
 
 #[test]
 fn earlier_versions_that_cannot_be_deleted_are_not_called_deleted() {
-    let place = Place::new();
-    let model = place.model("m.lrp", &["--width", "20", "--keep", "2"]);
-    learn(&model, &place.path("first.csv"));
-    learn(&model, &place.path("second.csv"));
-    // A folder of that name cannot be removed like a file.
-    let kept = Path::new(&model).join("MANIFEST.00000001");
-    fs::remove_file(&kept).unwrap();
-    fs::create_dir(&kept).unwrap();
-    refused(&["rollback", &model, "--drop"], &["MANIFEST.00000001"]);
+    for name in ["MANIFEST.00000001", "00000001-weights.safetensors"] {
+        let place = Place::new();
+        let model = place.model("m.lrp", &["--width", "20", "--keep", "2"]);
+        learn(&model, &place.path("first.csv"));
+        learn(&model, &place.path("second.csv"));
+        // A folder of that name cannot be removed like a file.
+        let kept = Path::new(&model).join(name);
+        fs::remove_file(&kept).unwrap();
+        fs::create_dir(&kept).unwrap();
+        refused(&["rollback", &model, "--drop"], &[name]);
+    }
 }
