@@ -31,14 +31,14 @@ pub struct Args {
     /// The encoder: a folder with model.safetensors and config.json, a .safetensors or .onnx file, the address of an
     /// embedding server, or one that is built in (text-ngrams, image-basic)
     encoder: String,
-    /// Folders or archives (tar, tar.gz, zip) of images, images, or tables (csv, tsv, jsonl, parquet) with a column of
-    /// texts or paths
+    /// Folders or archives (tar, tar.gz, zip) of images or .txt files, single files, tables (csv, tsv, jsonl, parquet)
+    /// with a column of texts or paths, or lists of image paths (txt)
     #[arg(required = true)]
     inputs: Vec<PathBuf>,
     /// The feature file to write, NAME.npz
     #[arg(long, short, value_name = "FILE")]
     out: PathBuf,
-    /// Layers whose features are written, from 0, separated by commas [default: the last]
+    /// Layers to write, counted from 0 and separated by commas; x is the last of the list [default: the last layer]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     layers: Option<Vec<usize>>,
     /// Column or key of a table with the labels [default: y, labels, label, class or target]
@@ -71,7 +71,7 @@ pub fn main(args: Args) -> Result<()> {
 
 fn embed(args: &Args) -> Result<()> {
     if args.out.extension().is_none_or(|e| e != "npz") {
-        bail!("{}: the name of a feature file ends with .npz", shown(&args.out));
+        bail!("{}: the name of a feature file must end with .npz", shown(&args.out));
     }
     let started = Instant::now();
     let encoder: Arc<dyn Encoder> = args.encoding.open(&args.encoder)?;
@@ -107,7 +107,9 @@ fn embed(args: &Args) -> Result<()> {
         }
     }
     drop(bar);
-    let skipped: Vec<String> = embedding.skipped().iter().map(ToString::to_string).collect();
+    let other = |name: &str| format!("{name}: not a kind of file that this encoder reads");
+    let mut skipped: Vec<String> = embedding.other_files().map(other).collect();
+    skipped.extend(embedding.skipped().iter().map(ToString::to_string));
     skipped.iter().for_each(|reason| note!("skipped: {}", escape(reason)));
     let samples: usize = parts.iter().map(|part| part.names.len()).sum();
     if samples == 0 {
@@ -152,7 +154,7 @@ fn arrays(part: Part, suffix: &str, encoder: &dyn Encoder, layers: Option<&[usiz
     for (tags, name) in [(part.labels, "y"), (part.domains, "domain")] {
         if let Some(missing) = tags.iter().position(Option::is_none).filter(|_| tags.iter().any(Option::is_some)) {
             bail!(
-                "{}: it has no {}, but others have one",
+                "{}: no {}, but other inputs have one",
                 part.names[missing],
                 if name == "y" { "label" } else { name }
             );

@@ -10,7 +10,8 @@ use loranpac_encode::{Cache, Embedding, Encoder, OpenOptions};
 /// Options of an encoder and its inputs.
 #[derive(clap::Args, Clone)]
 pub struct Encoding {
-    /// Column or key of a table with the texts, or with paths of images [default: text; path, file or image]
+    /// Column or key of a table with the texts, or with paths of images [default: text,
+    /// sentence, utterance, message or query; path, file, file_name, filename or image]
     #[arg(long, value_name = "NAME", help_heading = "Encoder")]
     pub text: Option<String>,
     /// Preprocessing of images: unit, half, imagenet or clip, or settings such as resize=256,crop=224,filter=bicubic
@@ -50,7 +51,10 @@ impl Encoding {
         };
         let row = encoder.dim() * layers.map_or(1, <[usize]>::len);
         let cache = Cache::open(&folder, &Embedding::cache_digest(encoder, layers), row);
-        Ok(Some(cache.context("--cache names another folder, and --no-cache goes on without one")?))
+        Ok(Some(
+            cache
+                .context("cannot open the cache of features (choose another folder with --cache, or use --no-cache)")?,
+        ))
     }
 }
 

@@ -25,10 +25,10 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use say::{Unwritten, note};
 
-/// Teach a frozen encoder new classes, task after task, on a CPU, in closed form.
+/// Add new classes to a classifier on frozen features, task after task, on a CPU, in closed form.
 ///
 /// loranpac takes embeddings (any n x d matrix), lifts them with random ReLU features, and keeps a least-squares
-/// classifier up to date task after task: no gradient steps, no stored samples, nothing to tune.
+/// classifier up to date task after task: no gradient steps, and no stored samples at finite width.
 #[derive(Parser)]
 #[command(
     name = "loranpac",

@@ -96,6 +96,11 @@ impl Embedding {
         &self.skipped
     }
 
+    /// Files that were skipped because they are of another kind.
+    pub fn other_files(&self) -> impl Iterator<Item = &str> {
+        self.inputs.skipped()
+    }
+
     /// The next batch; none at the end.
     ///
     /// # Errors

@@ -28,8 +28,8 @@ impl Default for OpenOptions {
 
 /// The encoders that need no weights: name, what it is, and how it is made.
 pub const BUILT_IN: &[(&str, &str, fn() -> Box<dyn Encoder>)] = &[
-    ("text-ngrams", "hashed n-grams of words and characters; knows no synonyms", || Box::new(TextNgrams)),
-    ("image-basic", "histograms of colours and gradients; knows no objects", || Box::new(ImageBasic)),
+    ("text-ngrams", "hashed n-grams of words and characters; synonyms are unrelated", || Box::new(TextNgrams)),
+    ("image-basic", "histograms of colours and gradients; does not recognise objects", || Box::new(ImageBasic)),
 ];
 
 /// Opens an encoder: one that is built in, the address of an embedding server, a `.onnx` file, or a folder or file of

@@ -37,7 +37,7 @@ pub struct Args {
     model: PathBuf,
     /// A file of samples with labels; the test split is read where a file has two
     file: PathBuf,
-    /// Also count a sample as right if its class is among the K best
+    /// Also report the share of samples whose class is among the K best
     #[arg(long, default_value_t = 5, value_name = "K")]
     top: usize,
     #[command(flatten)]

@@ -37,7 +37,7 @@ pub struct Args {
     /// Feature map
     #[arg(long, default_value = "relu-random", value_name = "NAME")]
     lift: String,
-    /// Seed of the random projection; models with the same seed and width can be merged
+    /// Seed of the random projection; only models with the same lift and settings can be merged
     #[arg(long, default_value_t = 0, value_name = "S")]
     lift_seed: u64,
     /// Inverse width of the kernel behind fourier features
@@ -46,13 +46,13 @@ pub struct Args {
     /// A ridge read off the spectrum, or the paper's cut
     #[arg(long, value_enum, default_value = "soft")]
     filter: FilterArg,
-    /// Hard: cut this share of the directions [default: 0.25]; soft: the ridge is the eigenvalue there
+    /// Hard filter: cut this share of the directions [default: 0.25]. Soft filter: use the eigenvalue at that cut as ridge
     #[arg(long, value_name = "Z", allow_negative_numbers = true)]
     truncate: Option<f64>,
-    /// The same, by an eigenvalue
+    /// Like --truncate, but cut eigenvalues below D
     #[arg(long, value_name = "D", allow_negative_numbers = true)]
     threshold: Option<f64>,
-    /// The same, by a number of directions
+    /// Like --truncate, but keep K directions
     #[arg(long, value_name = "K")]
     rank: Option<usize>,
     /// The ridge itself; `loo` (infinite width): the best of six decades by leave-one-out accuracy
@@ -164,8 +164,12 @@ fn init(args: &Args) -> Result<()> {
 /// Returns the number of features of the samples in a file, of which the first must be readable.
 fn features(path: &Path, options: &Options) -> Result<usize> {
     let mut reader = Reader::open(path, options)?;
-    let advice =
-        || format!("to learn texts or images, encode them first: loranpac embed ENCODER {} -o FILE.npz", shown(path));
+    let advice = || {
+        format!(
+            "{0}: the samples are not features (encode texts or images first: loranpac embed ENCODER {0} -o FILE.npz)",
+            shown(path)
+        )
+    };
     reader.next(1).with_context(advice)?;
     Ok(reader.dim())
 }

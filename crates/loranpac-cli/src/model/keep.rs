@@ -34,7 +34,7 @@ pub struct RollbackArgs {
     /// The version to roll back to [default: the previous one; each further call goes one version back]
     #[arg(long, value_name = "V", conflicts_with = "drop")]
     to: Option<u64>,
-    /// Keep N earlier versions from this one on
+    /// Set how many earlier versions are kept from now on, instead of rolling back
     #[arg(long, value_name = "N", conflicts_with_all = ["drop", "to"])]
     keep: Option<usize>,
     /// Delete the earlier versions instead of rolling back

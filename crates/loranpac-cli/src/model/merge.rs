@@ -69,12 +69,11 @@ fn report(args: &Args, folder: &Path, manifest: &Manifest, before: &str) -> Resu
         "basis_rank": manifest.rank(), "merged": args.models.iter().map(|path| raw(path)).collect::<Vec<_>>(),
     });
     let text = format!(
-        "{before}{}: {} of {} from {}, {} {}\n",
+        "{before}{}: {} of {} from {}, {}\n",
         shown(folder),
         count(manifest.samples, "sample"),
         count(manifest.classes.len(), "class"),
         count(args.models.len(), "model"),
-        manifest.rank(),
         parts_of(manifest)
     );
     Ok(changed(print(&args.json, &value, &text))?)
