@@ -1,14 +1,14 @@
 //! `loranpac embed`: images or texts in, a feature file out.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
 use loranpac::{Label, memory};
-use loranpac_data::Split;
 use loranpac_data::formats::{Column, to_npz};
 use loranpac_data::text::escape;
+use loranpac_data::{Split, atomic};
 use loranpac_encode::{Embedding, EmbeddingOptions, Encoder, InputOptions, Inputs, Limits, Tags, hex};
 use serde_json::json;
 
@@ -56,6 +56,9 @@ pub struct Args {
     quiet: bool,
 }
 
+/// The longest label, domain or name in bytes: an array of strings has the length of the longest for each.
+const LONGEST: usize = 4096;
+
 /// The features of one split, and what is known about its samples.
 #[derive(Default)]
 struct Part {
@@ -72,6 +75,16 @@ pub fn main(args: Args) -> Result<()> {
 fn embed(args: &Args) -> Result<()> {
     if args.out.extension().is_none_or(|e| e != "npz") {
         bail!("{}: the name of a feature file must end with .npz", shown(&args.out));
+    }
+    let place = |path: &Path| path.canonicalize().ok();
+    let sources = args.inputs.iter().map(PathBuf::as_path).chain([Path::new(&args.encoder)]);
+    if let Some(out) = place(&args.out)
+        && sources.filter_map(place).any(|source| source == out)
+    {
+        bail!("{}: it is an input of the command", shown(&args.out));
+    }
+    if !atomic::parent(&args.out).is_dir() {
+        bail!("{}: its folder does not exist", shown(&args.out));
     }
     let started = Instant::now();
     let encoder: Arc<dyn Encoder> = args.encoding.open(&args.encoder)?;
@@ -99,6 +112,10 @@ fn embed(args: &Args) -> Result<()> {
                 Some(Split::Train) => 1,
                 Some(Split::Test) => 2,
             }];
+            let long = |label: &Label| matches!(label, Label::Text(text) if text.len() > LONGEST);
+            if name.len() > LONGEST || label.iter().chain(&domain).any(long) {
+                bail!("{}: a label, a domain or a name is longer than {LONGEST} bytes", shorten(&name));
+            }
             memory::grow(&mut part.x, row)?;
             part.x.extend_from_slice(x);
             part.labels.push(label);
@@ -115,6 +132,10 @@ fn embed(args: &Args) -> Result<()> {
     if samples == 0 {
         bail!("none of the inputs can be used");
     }
+    if let (Some(name), true) = (parts[0].names.first(), parts[1..].iter().any(|part| !part.names.is_empty())) {
+        bail!("{name}: no split, but other inputs have one");
+    }
+    parts_of_one_type(&mut parts);
     let digest = hex(&encoder.digest());
     let mut columns = vec![("encoder".to_owned(), Column::Labels(vec![encoder.name().into(), digest.clone().into()]))];
     for (part, suffix) in parts.into_iter().zip(["", "_train", "_test"]).filter(|(part, _)| !part.names.is_empty()) {
@@ -137,6 +158,22 @@ fn embed(args: &Args) -> Result<()> {
         samples - computed,
     );
     Ok(print(&args.json, &value, if args.quiet { "" } else { &words })?)
+}
+
+/// Makes all labels texts if one of them is, and the same for domains: 1 and "1" are different classes.
+fn parts_of_one_type(parts: &mut [Part]) {
+    fn unify(tags: Vec<&mut Label>) {
+        if tags.iter().any(|label| matches!(label, Label::Text(_))) {
+            tags.into_iter().for_each(|label| *label = Label::Text(label.to_string()));
+        }
+    }
+    unify(parts.iter_mut().flat_map(|part| &mut part.labels).flatten().collect());
+    unify(parts.iter_mut().flat_map(|part| &mut part.domains).flatten().collect());
+}
+
+/// The beginning of a name.
+fn shorten(name: &str) -> String {
+    name.chars().take(80).collect()
 }
 
 /// The arrays of one split: features, labels, domains and names. Several layers have an array each, and `x` is the last.

@@ -73,7 +73,12 @@ fn labels_can_be_named() {
 fn a_column_of_texts_is_read() {
     let open = |bytes: &[u8]| {
         let options = TextOptions { text: Some("label".to_owned()), ..TextOptions::default() };
-        Texts::from_source(Path::new("the-file"), Cursor::new(bytes.to_vec()), Format::Parquet, &options)
+        Texts::from_source(
+            Path::new("the-file"),
+            Cursor::new(bytes.to_vec()),
+            formats::find("parquet").unwrap(),
+            &options,
+        )
     };
     let words = [
         (Features::Single(&X[..9]), Labels::Words(&WORDS[..3]), None),

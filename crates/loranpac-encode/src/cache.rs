@@ -5,7 +5,7 @@
 //! opens a file appends to it; others read it.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -47,7 +47,8 @@ impl Cache {
         std::fs::create_dir_all(folder).map_err(failed)?;
         let mut file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
-        let writes = file.try_lock().is_ok();
+        // Without locks on this file system, the process is taken for the only one.
+        let writes = !matches!(file.try_lock(), Err(TryLockError::WouldBlock));
         let known = keys(&mut file, row).map_err(failed)?;
         let length = file.metadata().map_err(failed)?.len();
         let records = length / stride(row);
@@ -90,7 +91,9 @@ impl Cache {
     /// Adds the features of an input. They reach the file with the next [`Cache::flush`].
     pub fn put(&mut self, key: Key, features: &[f32]) {
         debug_assert_eq!(features.len(), self.row);
-        if !self.writes || self.known.contains_key(&key) {
+        let stride = stride(self.row) as usize;
+        let waiting = || self.buffer.chunks_exact(stride).any(|record| record[..KEY] == key);
+        if !self.writes || self.known.contains_key(&key) || waiting() {
             return;
         }
         let start = self.buffer.len();

@@ -4,6 +4,7 @@
 //! are missing, the whole batch is encoded: rounding depends on a batch's composition, and so a run that was killed and
 //! run again gives the same bits as one that was not.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use loranpac_data::Split;
@@ -15,6 +16,13 @@ use crate::encoder::{Batch, Encoder, Image, check_layers};
 use crate::error::Error;
 use crate::image::{self, Limits};
 use crate::input::{Data, Input, Inputs, Tags};
+
+/// Bytes of inputs beyond which a batch is complete.
+const MOST_BYTES: usize = 64 << 20;
+/// Images that are decoded at a time.
+const DECODED: usize = 8;
+/// Pixels of decoded images beyond which they are encoded.
+const MOST_PIXELS: usize = 64_000_000;
 
 /// How inputs are encoded.
 #[derive(Debug, Clone, Default)]
@@ -65,6 +73,10 @@ impl Embedding {
     ) -> Result<Embedding, Error> {
         let layers = options.layers.clone().unwrap_or_else(|| vec![encoder.layers() - 1]);
         check_layers(&*encoder, &layers)?;
+        let repeated = (1..layers.len()).any(|at| layers[..at].contains(&layers[at]));
+        if layers.is_empty() || repeated || encoder.dim() == 0 {
+            return Err(Error::Layers { encoder: encoder.name().to_owned() });
+        }
         Ok(Embedding { inputs, encoder, layers, cache, options, skipped: Vec::new(), computed: 0 })
     }
 
@@ -120,13 +132,17 @@ impl Embedding {
 
     /// The next inputs of the split.
     fn take(&mut self) -> Result<Vec<Input>, Error> {
-        let mut batch = Vec::new();
-        while batch.len() < self.encoder.batch() {
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        while batch.len() < self.encoder.batch() && bytes < MOST_BYTES {
             match self.inputs.next() {
                 None => break,
                 Some(Ok(input)) => {
                     let other = |wanted| input.tags.split.is_some_and(|split| split != wanted);
                     if !self.options.split.is_some_and(other) {
+                        bytes += match &input.data {
+                            Data::Image(bytes) => bytes.len(),
+                            Data::Text(text) => text.len(),
+                        };
                         batch.push(input);
                     }
                 }
@@ -146,69 +162,91 @@ impl Embedding {
 
     fn encode(&mut self, batch: Vec<Input>) -> Result<Encoded, Error> {
         let keys: Vec<Key> = batch.par_iter().map(|input| key(&input.data)).collect();
-        let mut known = Vec::with_capacity(batch.len());
+        let mut rows = Vec::with_capacity(batch.len());
         for key in &keys {
-            known.push(self.cache.as_mut().map_or(Ok(None), |cache| cache.get(key))?);
+            rows.push(self.cache.as_mut().map_or(Ok(None), |cache| cache.get(key))?);
         }
-        // Images that are not known are decoded first: if none of them can be, nothing is left to encode.
-        let limits = &self.options.limits;
-        let missing =
-            |(input, known): (&Input, &Option<Vec<f32>>)| known.is_none().then(|| decode(input, limits)).flatten();
-        let mut images: Vec<Option<Result<Image, Error>>> = batch.par_iter().zip(&known).map(missing).collect();
-        let usable: Vec<bool> = images.iter().map(|image| !matches!(image, Some(Err(_)))).collect();
-        for image in images.iter_mut().filter(|image| matches!(image, Some(Err(_)))) {
-            if let Some(Err(error)) = image.take() {
-                self.skip(error)?;
-            }
-        }
-        let row = self.row();
-        let kept: Vec<usize> = (0..batch.len()).filter(|&at| usable[at]).collect();
-        let mut features = vec![0.0; kept.len() * row];
-        if kept.iter().any(|&at| known[at].is_none()) {
-            features = self.compute(&batch, &kept, images)?;
-        }
-        for (&at, target) in kept.iter().zip(features.chunks_exact_mut(row)) {
-            match &known[at] {
-                Some(found) => target.copy_from_slice(found),
-                None => self.computed += 1,
-            }
-            if let (Some(cache), None) = (&mut self.cache, &known[at]) {
-                cache.put(keys[at], target);
+        let missing: Vec<usize> = (0..batch.len()).filter(|&at| rows[at].is_none()).collect();
+        // If other inputs are known, those that are missing may only be missing because they cannot be decoded.
+        let partly = !missing.is_empty() && missing.len() < batch.len();
+        let worth =
+            !partly || missing.par_iter().any(|&at| !matches!(decode(&batch[at], &self.options.limits), Some(Err(_))));
+        let wanted: Vec<usize> = if worth { (0..batch.len()).collect() } else { missing.clone() };
+        if !missing.is_empty() {
+            for (at, row) in self.compute(&batch, &wanted)? {
+                if rows[at].is_none() {
+                    self.computed += 1;
+                    if let Some(cache) = &mut self.cache {
+                        cache.put(keys[at], &row);
+                    }
+                    rows[at] = Some(row);
+                }
             }
         }
         if let Some(cache) = &mut self.cache {
             cache.flush()?;
         }
-        let mut encoded = Encoded { features, ..Encoded::default() };
-        for (input, _) in batch.into_iter().zip(usable).filter(|(_, usable)| *usable) {
-            encoded.names.push(input.name);
-            encoded.tags.push(input.tags);
+        // Equal inputs have equal features, whatever their places in the batch.
+        let mut first: HashMap<Key, usize> = HashMap::new();
+        let mut encoded = Encoded::default();
+        for (at, input) in batch.into_iter().enumerate() {
+            if let Some(row) = &rows[*first.entry(keys[at]).or_insert(at)] {
+                encoded.features.extend_from_slice(row);
+                encoded.names.push(input.name);
+                encoded.tags.push(input.tags);
+            }
         }
         Ok(encoded)
     }
 
-    /// Features of the inputs at the places `kept`. `images` has those that were decoded before.
-    fn compute(
-        &self,
-        batch: &[Input],
-        kept: &[usize],
-        mut images: Vec<Option<Result<Image, Error>>>,
-    ) -> Result<Vec<f32>, Error> {
-        let mut texts = Vec::new();
-        let mut decoded = Vec::new();
-        for &at in kept {
-            match &batch[at].data {
-                Data::Text(text) => texts.push(text.as_str()),
-                Data::Image(_) => {
-                    decoded.push(images[at].take().or_else(|| decode(&batch[at], &self.options.limits)).transpose()?)
+    /// The features of the inputs at these places, without those that cannot be decoded. Images are decoded a few at a
+    /// time, and encoded as soon as they have many pixels together.
+    fn compute(&mut self, batch: &[Input], places: &[usize]) -> Result<Vec<(usize, Vec<f32>)>, Error> {
+        let texts: Vec<(usize, &str)> = places
+            .iter()
+            .filter_map(|&at| match &batch[at].data {
+                Data::Text(text) => Some((at, text.as_str())),
+                Data::Image(_) => None,
+            })
+            .collect();
+        let mut computed = Vec::new();
+        if !texts.is_empty() {
+            let (places, texts): (Vec<usize>, Vec<&str>) = texts.into_iter().unzip();
+            self.run(Batch::Texts(&texts), &places, &mut computed)?;
+        }
+        let (mut group, mut images, mut pixels) = (Vec::new(), Vec::new(), 0);
+        for chunk in places.chunks(DECODED) {
+            let limits = &self.options.limits;
+            let decoded: Vec<_> = chunk.par_iter().map(|&at| decode(&batch[at], limits)).collect();
+            for (&at, image) in chunk.iter().zip(decoded) {
+                match image {
+                    Some(Ok(image)) => {
+                        pixels += image.width * image.height;
+                        group.push(at);
+                        images.push(image);
+                    }
+                    Some(Err(error)) => self.skip(error)?,
+                    None => {}
                 }
             }
+            if pixels > MOST_PIXELS {
+                self.run(Batch::Images(&images), &group, &mut computed)?;
+                (pixels, group, images) = (0, Vec::new(), Vec::new());
+            }
         }
-        let decoded: Vec<Image> = decoded.into_iter().flatten().collect();
-        let inputs = if decoded.is_empty() { Batch::Texts(&texts) } else { Batch::Images(&decoded) };
+        if !images.is_empty() {
+            self.run(Batch::Images(&images), &group, &mut computed)?;
+        }
+        Ok(computed)
+    }
+
+    fn run(&self, inputs: Batch<'_>, places: &[usize], computed: &mut Vec<(usize, Vec<f32>)>) -> Result<(), Error> {
         let features = self.encoder.encode(inputs, &self.layers)?;
-        debug_assert_eq!(features.len(), kept.len() * self.row());
-        Ok(features)
+        if features.len() != places.len() * self.row() || features.iter().any(|value| !value.is_finite()) {
+            return Err(Error::Features { encoder: self.encoder.name().to_owned() });
+        }
+        computed.extend(places.iter().zip(features.chunks_exact(self.row())).map(|(&at, row)| (at, row.to_vec())));
+        Ok(())
     }
 }
 

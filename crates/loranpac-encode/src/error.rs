@@ -66,6 +66,20 @@ pub enum Error {
         /// What it was given.
         given: Modality,
     },
+    /// No layers, the same layer twice, or an encoder without features.
+    #[error("the layers of {encoder} cannot be used: name at least one, and each once")]
+    Layers {
+        /// Name of the encoder.
+        encoder: String,
+    },
+    /// The encoder gave something else than features.
+    #[error(
+        "the encoder {encoder} gave features that are not finite, or of another number; its weights may be damaged"
+    )]
+    Features {
+        /// Name of the encoder.
+        encoder: String,
+    },
     /// A layer that the encoder does not have.
     #[error("the encoder {encoder} has layers 0 to {}, not {layer}", layers - 1)]
     Layer {

@@ -15,6 +15,9 @@ use crate::error::{Error, OnnxProblem};
 use crate::modality::Modality;
 use crate::preprocess::Preprocess;
 
+/// The most images per run that a model may have fixed.
+const LARGEST_BATCH: usize = 1024;
+
 /// An image encoder in an ONNX file.
 pub struct Onnx {
     path: PathBuf,
@@ -63,6 +66,9 @@ impl Onnx {
         digest.update(preprocess.to_string());
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         let fixed = match shape.first() {
+            Some(Dimension::Fixed(n)) if *n == 0 || *n > LARGEST_BATCH => {
+                return Err(refuse(OnnxProblem::InputShape(shown(&shape))));
+            }
             Some(Dimension::Fixed(n)) => Some(*n),
             _ => None,
         };
@@ -138,7 +144,7 @@ fn usual(height: Option<usize>, width: Option<usize>) -> Result<Preprocess, Erro
     let preset: Preprocess = "imagenet".parse()?;
     let (height, width) = (height.unwrap_or(preset.size().0), width.unwrap_or(preset.size().1));
     // The same proportion of resize to crop as for 224 pixels.
-    preset.with(&format!("resize={},crop={height}x{width}", height.min(width) * 256 / 224))
+    preset.with(&format!("resize={},crop={height}x{width}", height.min(width).saturating_mul(256) / 224))
 }
 
 fn shown(shape: &[Dimension]) -> String {

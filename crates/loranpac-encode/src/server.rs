@@ -178,9 +178,9 @@ impl Encoder for Server {
         self.dim
     }
 
-    /// The weights of a server are unknown: this is a digest of the model's name, or the address if it has none.
+    /// The weights of a server are unknown: this is a digest of its address and the model's name.
     fn digest(&self) -> [u8; 32] {
-        Sha256::digest(format!("server\n{}\n{}", self.name(), self.dim)).into()
+        Sha256::digest(format!("server\n{}\n{}\n{}", self.address, self.name(), self.dim)).into()
     }
 
     fn batch(&self) -> usize {

@@ -82,10 +82,16 @@ fn pixels(bytes: &[u8], limits: &Limits) -> Result<Image, ImageProblem> {
 const WORKING: u64 = 4;
 
 /// Compares the header of an image with the limits.
+/// The longest side: resizing needs memory in proportion to it.
+const LONGEST_SIDE: u32 = 1 << 20;
+
 fn check_size(width: u32, height: u32, needed: u64, limits: &Limits) -> Result<(), ImageProblem> {
     match u64::from(width) * u64::from(height) {
         0 => Err(ImageProblem::NoPixels { width, height }),
         count if count > limits.pixels => Err(ImageProblem::TooLarge { width, height, limit: limits.pixels }),
+        _ if width.max(height) > LONGEST_SIDE => {
+            Err(ImageProblem::Unsupported(format!("a side of {} pixels", width.max(height))))
+        }
         _ if needed > limits.bytes => Err(ImageProblem::Memory { width, height, needed, limit: limits.bytes }),
         _ => Ok(()),
     }

@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use loranpac_data::disk;
+
 use super::{Input, InputOptions, Source, Tags, layout, read_limited, to_data};
 use crate::error::Error;
 
@@ -91,7 +93,9 @@ impl Source for Files {
 
 /// Reads a file.
 pub(super) fn read(name: &str, path: &Path, options: &InputOptions) -> Result<super::Data, Error> {
-    let file = File::open(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    // A pipe would wait forever.
+    let file = disk::open_through_links(path);
+    let file = file.map_err(|error| Error::Read { path: path.to_owned(), source: error.into() })?;
     to_data(name, read_limited(name, file, options.largest)?, options.modality)
 }
 
@@ -110,12 +114,13 @@ fn walk(
     for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         let own = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        if layout::is_ignored(&own) {
-            continue;
-        }
         let name = format!("{prefix}{own}");
         // Follows links. A file that vanished, and a link without a target, are found when they are read.
-        if !fs::metadata(&path).is_ok_and(|about| about.is_dir()) {
+        let is_folder = fs::metadata(&path).is_ok_and(|about| about.is_dir());
+        if layout::is_ignored(&own, is_folder) {
+            continue;
+        }
+        if !is_folder {
             found.push((name, path));
             continue;
         }

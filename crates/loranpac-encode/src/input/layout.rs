@@ -26,10 +26,12 @@ pub(super) fn is_wanted(name: &str, modality: Modality) -> bool {
 }
 
 /// Whether a file or folder is ignored, by its name without the folders above it.
-pub(super) fn is_ignored(name: &str) -> bool {
+pub(super) fn is_ignored(name: &str, folder: bool) -> bool {
     let name = name.to_ascii_lowercase();
     let stem = name.split('.').next().unwrap_or_default();
-    name.starts_with('.') && name != ".." || NAMES.contains(&name.as_str()) || STEMS.contains(&stem)
+    name.starts_with('.') && name != ".."
+        || NAMES.contains(&name.as_str())
+        || (!folder && !image::has_image_extension(&name) && STEMS.contains(&stem))
 }
 
 /// The name of an entry of an archive, without what means the same place.
@@ -46,7 +48,8 @@ pub(super) fn choose(
 ) -> Result<(Vec<usize>, Vec<String>), Error> {
     let (mut wanted, mut skipped) = (Vec::new(), Vec::new());
     for (at, name) in names.iter().enumerate() {
-        if name.split('/').any(is_ignored) {
+        let (folders, own) = name.rsplit_once('/').unwrap_or(("", name));
+        if is_ignored(own, false) || folders.split('/').any(|folder| is_ignored(folder, true)) {
             continue;
         }
         if is_wanted(name, options.modality) {
@@ -68,7 +71,10 @@ pub(super) fn choose(
 pub(super) fn tags(path: &Path, names: &[&str], archive: bool) -> Result<Vec<Tags>, Error> {
     let mut folders: Vec<Vec<&str>> = names.iter().map(|name| above(name)).collect();
     let top = folders.first().and_then(|folder| folder.first()).copied();
-    if archive && top.is_some() && folders.iter().all(|folder| folder.first().copied() == top) {
+    if archive
+        && top.is_some_and(|top| Split::from_name(top).is_none())
+        && folders.iter().all(|folder| folder.first().copied() == top)
+    {
         folders.iter_mut().for_each(|folder| *folder = folder.split_off(1));
     }
     let refuse = |at: usize, reason: String| {

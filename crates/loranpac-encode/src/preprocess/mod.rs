@@ -41,7 +41,7 @@ pub enum Resize {
 }
 
 /// The largest side after resizing or cropping: enough for every encoder, and far below an overflow.
-const LARGEST_SIDE: usize = 1 << 14;
+const LARGEST_SIDE: usize = 1 << 12;
 
 impl Preprocess {
     /// Height and width of the result.

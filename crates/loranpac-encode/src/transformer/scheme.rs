@@ -168,7 +168,7 @@ impl Scheme {
     fn block(&self, weights: &Weights, block: &str, d: usize) -> Result<Raw, Error> {
         let name = |part: &str| format!("{block}{part}");
         let inner = match weights.shape(&name(&format!("{}.weight", self.expand)))? {
-            [inner, _] => *inner,
+            [inner, _] if *inner > 0 => *inner,
             _ => 4 * d,
         };
         let qkv = match &self.qkv {

@@ -15,11 +15,14 @@ use super::weights::Weights;
 use crate::encoder::{Batch, Encoder};
 use crate::error::Error;
 use crate::modality::Modality;
-use crate::tokenize::Tokens;
+use crate::tokenize::{Sequence, Tokens};
 
 /// Tensors that have no part in features.
 const IGNORED: &[&str] =
     &["pooler.", "position_ids", "cls.predictions", "cls.seq_relationship", "lm_head.", "classifier."];
+
+/// Characters of a text that are read, far beyond the length of any encoder: a tokenizer needs many bytes for each.
+const LONGEST: usize = 1 << 18;
 
 /// A BERT-like text encoder with its tokenizer.
 pub struct TextEncoder {
@@ -52,6 +55,11 @@ impl TextEncoder {
         let name = |part: &str| format!("{prefix}{part}");
         let d = scheme.dim(&weights, &prefix)?;
         let eps = config.eps(1e-12);
+        if config.integer(&["num_attention_heads"])?.is_none() {
+            return Err(
+                config.refuse("num_attention_heads is missing: a text encoder needs its config.json".to_owned())
+            );
+        }
         let heads = config.heads(d)?;
         let activation = config.activation(&["hidden_act"], Activation::Gelu)?;
         let stack = scheme.blocks(&weights, &prefix, heads, eps, activation)?;
@@ -59,9 +67,10 @@ impl TextEncoder {
         let types = table(&weights, &name("embeddings.token_type_embeddings.weight"), d)?;
         let mut positions = table(&weights, &name("embeddings.position_embeddings.weight"), d)?;
         // RoBERTa counts positions from the one after the padding's.
-        if matches!(config.text(&["model_type"]), Some("roberta" | "xlm-roberta" | "camembert")) {
-            let unused = (config.integer(&["pad_token_id"])?.unwrap_or(1) + 1) * d;
-            positions.drain(..unused.min(positions.len()));
+        let mut unused = 0;
+        if matches!(config.text(&["model_type"]), Some("roberta" | "xlm-roberta" | "camembert" | "data2vec-text")) {
+            unused = config.integer(&["pad_token_id"])?.unwrap_or(1).saturating_add(1);
+            positions.drain(..unused.saturating_mul(d).min(positions.len()));
         }
         let (gain, bias) = norm(&weights, &name("embeddings.LayerNorm"), d)?;
         weights.finish("text encoder", IGNORED)?;
@@ -74,7 +83,7 @@ impl TextEncoder {
             let reason = format!("token {} has no embedding: the model has {}", tokens.largest(), words.len() / d);
             return Err(Error::Tokenizer { path, reason });
         }
-        let described = format!("bert 1 {heads} {eps:e} {activation:?} {pool:?} {unit} {lowercase} {prompt}");
+        let described = format!("bert 1 {unused} {heads} {eps:e} {activation:?} {pool:?} {unit} {lowercase} {prompt}");
         let hash = Sha256::new().chain_update(weights.digest()?).chain_update(tokens.digest());
         let digest = hash.chain_update(&described).finalize().into();
         let norm = Norm::new(&gain, &bias, eps);
@@ -88,11 +97,21 @@ impl TextEncoder {
     /// If the tokenizer reports one.
     pub fn features(&self, texts: &[&str], layers: &[usize]) -> Result<Vec<f32>, Error> {
         let prepare = |text: &&str| {
-            let text = if self.lowercase { text.to_lowercase() } else { (*text).to_owned() };
+            let end = text.char_indices().nth(LONGEST).map_or(text.len(), |(end, _)| end);
+            let text = &text[..end];
+            let text = if self.lowercase { text.to_lowercase() } else { text.to_owned() };
             format!("{}{}", self.prompt, text.trim())
         };
         let texts: Vec<String> = texts.iter().map(prepare).collect();
         let mut sequences = self.tokens.encode(&texts)?;
+        let (words, places) = (self.bert.words.len() / self.bert.d, self.bert.positions.len() / self.bert.d);
+        let fits = |sequence: &Sequence| {
+            sequence.tokens.len() <= places && sequence.tokens.iter().all(|&token| (token as usize) < words)
+        };
+        if !sequences.iter().all(fits) {
+            let reason = "tokenizer.json gives tokens that the model does not have, or more than it takes";
+            return Err(Error::Tokenize { reason: reason.to_owned() });
+        }
         // A template can give segments that the model does not have.
         let segments = (self.bert.types.len() / self.bert.d) as u32;
         for kind in sequences.iter_mut().flat_map(|sequence| &mut sequence.types) {

@@ -127,7 +127,7 @@ impl Vit {
             Some(other) => return Err(config.refuse(format!("global_pool is {other}; supported are token and avg"))),
         };
         let projection = match weights.shape("visual_projection.weight") {
-            Ok([features, _]) => Some(weights.tensor("visual_projection.weight", &[*features, d])?),
+            Ok([features, _]) if *features > 0 => Some(weights.tensor("visual_projection.weight", &[*features, d])?),
             _ => None,
         };
         let norm_pre = norm_of(names.norm_pre)?;
