@@ -132,6 +132,28 @@ fn wrong_inputs_and_encoders_are_refused_with_advice() {
     assert!(!Path::new(&place("m.lrp")).exists());
 }
 
+#[test]
+fn splits_and_labels_are_not_mixed_up() {
+    let folder = TempDir::new().unwrap();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let (out, cache) = (place("out.npz"), place("cache"));
+    fs::write(place("split.csv"), "text,label,split\na b,1,train\nc d,2,train\ne f,1,test\ng h,other,test\n").unwrap();
+    fs::write(place("plain.csv"), "text,label\nx y,1\n").unwrap();
+    refused(
+        &["embed", "text-ngrams", &place("plain.csv"), &place("split.csv"), "-o", &out, "--cache", &cache],
+        &["no split, but other inputs have one"],
+    );
+    // 1 is a text in the test split, because another label there is one: it is a text in the training split, too.
+    stdout(&loranpac(&embed("text-ngrams", &place("split.csv"), &out, &cache)));
+    let runs = stdout(&loranpac(&["run", "--data", &out, "--method", "simplecil", "--scenario", "joint", "--json"]));
+    let runs: serde_json::Value = serde_json::from_str(&runs).unwrap();
+    assert_eq!(runs["runs"][0]["dataset"]["classes"], 3, "{runs}");
+    refused(&embed("text-ngrams", &place("split.csv"), &place("missing/out.npz"), &cache), &["folder does not exist"]);
+    let long = format!("text,label\na,{}\n", "x".repeat(5_000));
+    fs::write(place("long.csv"), long).unwrap();
+    refused(&embed("text-ngrams", &place("long.csv"), &out, &cache), &["longer than 4096 bytes"]);
+}
+
 /// LORANPAC_KILLS is the number of kills; the file must be the same to the byte after all of them.
 #[test]
 fn a_killed_embed_resumes_and_writes_the_same_file() {

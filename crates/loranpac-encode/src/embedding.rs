@@ -266,3 +266,100 @@ fn key(data: &Data) -> Key {
     };
     Sha256::new_with_prefix(kind).chain_update(bytes).finalize().into()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::input::InputOptions;
+    use crate::modality::Modality;
+
+    /// Gives the length of a text and the number of the call, so that features show when they were computed.
+    struct Counting {
+        calls: AtomicUsize,
+        damaged: bool,
+    }
+
+    impl Encoder for Counting {
+        fn name(&self) -> &str {
+            "counting"
+        }
+        fn modality(&self) -> Modality {
+            Modality::Text
+        }
+        fn dim(&self) -> usize {
+            2
+        }
+        fn digest(&self) -> [u8; 32] {
+            [9; 32]
+        }
+        fn batch(&self) -> usize {
+            4
+        }
+        fn encode(&self, batch: Batch<'_>, _: &[usize]) -> Result<Vec<f32>, Error> {
+            let call = self.calls.fetch_add(1, Ordering::Relaxed) as f32;
+            let last = if self.damaged { f32::NAN } else { call };
+            Ok(batch.texts("counting")?.iter().flat_map(|text| [text.len() as f32, last]).collect())
+        }
+    }
+
+    fn encoder(damaged: bool) -> Arc<Counting> {
+        Arc::new(Counting { calls: AtomicUsize::new(0), damaged })
+    }
+
+    fn embedding(
+        folder: &Path,
+        encoder: &Arc<Counting>,
+        cached: bool,
+        options: EmbeddingOptions,
+    ) -> Result<Embedding, Error> {
+        let inputs = Inputs::open(&[folder.join("t.csv")], &InputOptions::new(Modality::Text))?;
+        let digest = Embedding::cache_digest(&**encoder, None);
+        let cache = cached.then(|| Cache::open(folder, &digest, 2)).transpose()?;
+        Embedding::new(inputs, encoder.clone(), cache, options)
+    }
+
+    fn drain(mut embedding: Embedding) -> Result<(Vec<f32>, usize), Error> {
+        let mut features = Vec::new();
+        while let Some(encoded) = embedding.next()? {
+            assert_eq!(encoded.features.len(), 2 * encoded.names.len());
+            features.extend(encoded.features);
+        }
+        Ok((features, embedding.computed()))
+    }
+
+    #[test]
+    fn known_inputs_are_not_encoded_again_and_equal_ones_are_equal() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("t.csv"), "text\na\nbb\na\nccc\ndddd\nbb\n").unwrap();
+        let counting = encoder(false);
+        let first = drain(embedding(folder.path(), &counting, true, EmbeddingOptions::default()).unwrap()).unwrap();
+        assert_eq!(first, (vec![1., 0., 2., 0., 1., 0., 3., 0., 4., 1., 2., 0.], 5), "bb is known in the second batch");
+        let again = drain(embedding(folder.path(), &counting, true, EmbeddingOptions::default()).unwrap()).unwrap();
+        assert_eq!(again, (first.0, 0));
+        assert_eq!(counting.calls.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn one_split_is_encoded_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("t.csv"), "text,split\na,train\nbb,test\nccc,train\n").unwrap();
+        let options = EmbeddingOptions { split: Some(Split::Train), ..EmbeddingOptions::default() };
+        let found = drain(embedding(folder.path(), &encoder(false), false, options).unwrap()).unwrap();
+        assert_eq!(found, (vec![1., 0., 3., 0.], 2));
+    }
+
+    #[test]
+    fn features_that_are_not_numbers_and_layers_that_make_no_sense_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("t.csv"), "text\na\n").unwrap();
+        let damaged = embedding(folder.path(), &encoder(true), true, EmbeddingOptions::default()).unwrap();
+        assert!(matches!(drain(damaged), Err(Error::Features { .. })));
+        for layers in [vec![], vec![0, 0], vec![1]] {
+            let options = EmbeddingOptions { layers: Some(layers), ..EmbeddingOptions::default() };
+            assert!(embedding(folder.path(), &encoder(false), false, options).is_err());
+        }
+    }
+}

@@ -84,6 +84,26 @@ fn check(names: &[&str], expected: &[&str]) {
 }
 
 #[test]
+fn an_archive_of_one_split_keeps_it_and_classes_may_have_any_name() {
+    let place = archives(&["test/cat/a.png", "test/dog/b.png"]);
+    let found: Vec<String> = read(&place.path().join("a.tar"), &images()).unwrap().iter().map(shown).collect();
+    assert_eq!(found, ["test/cat/a.png: cat test -", "test/dog/b.png: dog test -"]);
+    check(&["license/readme.png", "notice/1.png"], &["license/readme.png: license - -", "notice/1.png: notice - -"]);
+    let place = folder(&["cat/a.png", "cat/README.md", "LICENSE"]);
+    assert_eq!(read(place.path(), &images()).unwrap().len(), 1, "other files of these names are ignored");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_an_error_and_does_not_wait() {
+    let place = folder(&["cat/a.png"]);
+    let pipe = place.path().join("cat/b.png");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let found: Vec<_> = Inputs::open(&[place.path().to_owned()], &images()).unwrap().collect();
+    assert!(found[1].as_ref().unwrap_err().to_string().contains("b.png"));
+}
+
+#[test]
 fn folders_give_classes_splits_and_domains() {
     check(&["b.png", "a.jpg"], &["a.jpg: - - -", "b.png: - - -"]);
     check(&["dog/1.png", "cat/2.JPG"], &["cat/2.JPG: cat - -", "dog/1.png: dog - -"]);
