@@ -103,7 +103,7 @@ fn embed(args: &Args) -> Result<()> {
     // Samples without a split, training samples and test samples.
     let mut parts: [Part; 3] = Default::default();
     let row = embedding.row();
-    while let Some(encoded) = embedding.next()? {
+    while let Some(encoded) = embedding.next_batch()? {
         bar.add(encoded.names.len() as u64);
         let rows = encoded.features.chunks_exact(row);
         for ((name, Tags { label, split, domain }), x) in encoded.names.into_iter().zip(encoded.tags).zip(rows) {

@@ -117,7 +117,7 @@ impl Embedding {
     ///
     /// # Errors
     /// If an input cannot be read, unless such inputs are skipped; if the encoder fails.
-    pub fn next(&mut self) -> Result<Option<Encoded>, Error> {
+    pub fn next_batch(&mut self) -> Result<Option<Encoded>, Error> {
         loop {
             let batch = self.take()?;
             if batch.is_empty() {
@@ -323,7 +323,7 @@ mod tests {
 
     fn drain(mut embedding: Embedding) -> Result<(Vec<f32>, usize), Error> {
         let mut features = Vec::new();
-        while let Some(encoded) = embedding.next()? {
+        while let Some(encoded) = embedding.next_batch()? {
             assert_eq!(encoded.features.len(), 2 * encoded.names.len());
             features.extend(encoded.features);
         }

@@ -29,7 +29,7 @@ pub use input::{Data, Input, InputOptions, Inputs, Tags};
 pub use modality::Modality;
 pub use ngrams::TextNgrams;
 pub use onnx::Onnx;
-pub use open::{BUILT_IN, OpenOptions, open};
+pub use open::{BUILT_IN, BuiltIn, OpenOptions, open};
 pub use preprocess::{Filter, Preprocess, Resize};
 pub use server::Server;
 pub use transformer::{ImageEncoder, TextEncoder, Vit};

@@ -26,10 +26,27 @@ impl Default for OpenOptions {
     }
 }
 
-/// The encoders that need no weights: name, what it is, and how it is made.
-pub const BUILT_IN: &[(&str, &str, fn() -> Box<dyn Encoder>)] = &[
-    ("text-ngrams", "hashed n-grams of words and characters; synonyms are unrelated", || Box::new(TextNgrams)),
-    ("image-basic", "histograms of colours and gradients; does not recognise objects", || Box::new(ImageBasic)),
+/// An encoder that needs no weights.
+pub struct BuiltIn {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is.
+    pub summary: &'static str,
+    make: fn() -> Box<dyn Encoder>,
+}
+
+/// The encoders that need no weights.
+pub const BUILT_IN: &[BuiltIn] = &[
+    BuiltIn {
+        name: "text-ngrams",
+        summary: "hashed n-grams of words and characters; synonyms are unrelated",
+        make: || Box::new(TextNgrams),
+    },
+    BuiltIn {
+        name: "image-basic",
+        summary: "histograms of colours and gradients; does not recognise objects",
+        make: || Box::new(ImageBasic),
+    },
 ];
 
 /// Opens an encoder: one that is built in, the address of an embedding server, a `.onnx` file, or a folder or file of
@@ -43,8 +60,8 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<Box<dyn Encoder>, Error
         None => Ok(encoder),
         Some(_) => Err(Error::NoPreprocess { encoder: name.to_owned() }),
     };
-    if let Some((_, _, make)) = BUILT_IN.iter().find(|(built_in, ..)| *built_in == name) {
-        return unchanged(make());
+    if let Some(built_in) = BUILT_IN.iter().find(|built_in| built_in.name == name) {
+        return unchanged((built_in.make)());
     }
     if Server::is_address(name) {
         return unchanged(Box::new(Server::connect(name, options.timeout)?));
@@ -68,7 +85,7 @@ mod tests {
     fn built_in_encoders_are_found_by_name_and_have_different_digests() {
         let digests: Vec<[u8; 32]> = BUILT_IN
             .iter()
-            .map(|(name, ..)| {
+            .map(|BuiltIn { name, .. }| {
                 let encoder = open(name, &OpenOptions::default()).unwrap();
                 assert_eq!(encoder.name(), *name);
                 assert_eq!(name.starts_with("text"), encoder.modality() == Modality::Text);

@@ -19,7 +19,7 @@ pub struct Format {
     pub(super) other_names: &'static [&'static str],
     pub(super) opening: Opening,
     /// How a table with a column of texts is opened, in formats of tables.
-    pub(super) texts: Option<fn(&Path, Shared, &TextOptions) -> Opened<dyn TextRows>>,
+    pub(super) texts: Option<OpenTexts>,
 }
 
 /// A source that is read in order.
@@ -27,6 +27,9 @@ type Bytes = Box<dyn Read + Send>;
 
 /// A reader, or why the file was refused.
 type Opened<T> = Result<Box<T>, Error>;
+
+/// Opens a table with a column of texts.
+type OpenTexts = fn(&Path, Shared, &TextOptions) -> Opened<dyn TextRows>;
 
 /// How files of a format are opened.
 #[derive(Clone, Copy)]
