@@ -160,7 +160,7 @@ fn bad_texts_are_refused_with_what_is_expected() {
     check("crop=224,unit", "\"unit\" is neither");
     check("size=224", "\"size\" is neither");
     check("resize=big", "256 (the shorter side)");
-    check("crop=0", "a side of 0 pixels is not between 1 and 16384");
+    check("crop=0", "a side of 0 pixels is not between 1 and 4096");
     check("resize=1x99999", "99999");
     check("filter=sharp", "one of nearest, box, bilinear, hamming, bicubic, lanczos");
     check("mean=1/2", "0.5 or 0.5/0.5/0.5");
