@@ -90,7 +90,7 @@ fn the_file_is_a_safetensors_file() {
     assert_eq!(weights.data()[4 * 301..][..4], model.classifier.weights().unwrap().of(1)[0].to_le_bytes());
 }
 
-/// A file of version 1, written by hand. It has to be read for ever.
+/// A file of version 1, written by hand. It must stay readable forever.
 #[test]
 fn a_file_of_version_one_is_read() {
     let model = r#"{"lift":{"name":"identity","dim":2,"width":2,"seed":0,"gamma":0.1},"labels":[7,"x"],"temperature":0.5,

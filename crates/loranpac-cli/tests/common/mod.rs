@@ -65,7 +65,7 @@ pub fn json(arguments: &[&str]) -> serde_json::Value {
     serde_json::from_str(&stdout(&loranpac(arguments))).unwrap()
 }
 
-/// The scores of every class for every sample of a file.
+/// Returns the score of each class, for each sample in a file.
 pub fn scores(model: &str, file: &str) -> Vec<f64> {
     let text = stdout(&loranpac(&["predict", model, file, "--scores", "--to", "jsonl"]));
     let rows = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());

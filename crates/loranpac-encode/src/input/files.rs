@@ -100,7 +100,7 @@ pub(super) fn read(name: &str, path: &Path, options: &InputOptions) -> Result<su
 }
 
 /// Collects the files below a folder with their names relative to the first one. `within` has the real paths of the
-/// folders above: a link to one of them would lead round for ever.
+/// folders above: following a link to one of them would never end.
 fn walk(
     folder: &Path,
     prefix: &str,

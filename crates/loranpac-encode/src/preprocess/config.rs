@@ -174,7 +174,7 @@ fn unknown_filter(value: &Value) -> String {
     format!("the interpolation {value} is unknown; known are {}", names.join(", "))
 }
 
-/// A value that is there and not null.
+/// Returns a value unless it is missing or null.
 fn given<'a>(config: &'a Object, key: &str) -> Option<&'a Value> {
     config.get(key).filter(|value| !value.is_null())
 }

@@ -40,7 +40,7 @@ pub enum Resize {
     Exact(usize, usize),
 }
 
-/// The largest side after resizing or cropping: enough for every encoder, and far below an overflow.
+/// The largest allowed side after resizing or cropping. It bounds memory, and no known encoder needs more.
 const LARGEST_SIDE: usize = 1 << 12;
 
 impl Preprocess {

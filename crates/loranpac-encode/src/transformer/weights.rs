@@ -10,7 +10,7 @@ use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 use loranpac_data::safetensors::{HeaderError, read_header};
 use safetensors::Dtype;
-use safetensors::tensor::Metadata;
+use safetensors::tensor::{Metadata, TensorInfo};
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
@@ -58,8 +58,12 @@ impl Weights {
 
     /// The shape of a tensor.
     pub fn shape(&self, name: &str) -> Result<&[usize], Error> {
+        self.info(name).map(|info| info.shape.as_slice())
+    }
+
+    fn info(&self, name: &str) -> Result<&TensorInfo, Error> {
         let missing = || Error::TensorMissing { path: self.path.clone(), name: name.to_owned() };
-        self.header.info(name).map(|info| info.shape.as_slice()).ok_or_else(missing)
+        self.header.info(name).ok_or_else(missing)
     }
 
     /// The numbers of a tensor of this shape, in f32.
@@ -74,8 +78,7 @@ impl Weights {
 
     /// The numbers of a tensor of any shape, in f32.
     pub fn read(&self, name: &str) -> Result<Vec<f32>, Error> {
-        self.shape(name)?;
-        let info = self.header.info(name).expect("a tensor that has a shape");
+        let info = self.info(name)?;
         let (start, end) = info.data_offsets;
         let failed = |source| Error::Read { path: self.path.clone(), source };
         let mut bytes = vec![0; end - start];
