@@ -97,7 +97,7 @@ fn embed(args: &Args) -> Result<()> {
     let inputs = Inputs::open(&args.inputs, &options)?;
     let cache = args.encoding.cache(&*encoder, args.layers.as_deref())?;
     let layers = args.layers.clone();
-    let options = EmbeddingOptions { layers, split: None, skip_bad: args.encoding.skip_bad, limits: Limits::default() };
+    let options = EmbeddingOptions { layers, skip_bad: args.encoding.skip_bad, limits: Limits::default() };
     let mut embedding = Embedding::new(inputs, encoder.clone(), cache, options)?;
     let bar = Count::new(&args.encoder, embedding.count_hint().map(|count| count as u64), args.quiet);
     // Samples without a split, training samples and test samples.

@@ -1,11 +1,12 @@
 //! Options of commands that encode images and texts.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use loranpac_encode::{Cache, Embedding, Encoder, OpenOptions};
+use loranpac_encode::{BUILT_IN, Cache, Embedding, Encoder, OpenOptions, hex};
+use loranpac_store::{Identity, Reference};
 
 /// Options of an encoder and its inputs.
 #[derive(clap::Args, Clone)]
@@ -35,9 +36,24 @@ pub struct Encoding {
 impl Encoding {
     /// Opens an encoder.
     pub fn open(&self, encoder: &str) -> Result<Arc<dyn Encoder>> {
-        let timeout = Duration::from_secs(self.timeout.max(1));
-        let options = OpenOptions { preprocess: self.preprocess.clone(), timeout };
-        Ok(loranpac_encode::open(encoder, &options)?.into())
+        Ok(loranpac_encode::open(encoder, &self.options(self.preprocess.clone()))?.into())
+    }
+
+    /// Returns how an encoder is opened.
+    pub fn options(&self, preprocess: Option<String>) -> OpenOptions {
+        OpenOptions { preprocess, timeout: Duration::from_secs(self.timeout.max(1)) }
+    }
+
+    /// Returns what a model records of an encoder that was opened under a name.
+    pub fn identity(&self, encoder: &dyn Encoder, name: &str) -> Result<Identity> {
+        let place = Path::new(name);
+        let location = match place.exists() {
+            true => std::path::absolute(place).with_context(|| format!("cannot find {}", place.display()))?,
+            false => place.to_owned(),
+        };
+        let location = Some(location.to_string_lossy().into_owned());
+        let reference = Reference { digest: hex(&encoder.digest()), location, preprocess: self.preprocess.clone() };
+        Ok(Identity { name: Some(encoder.name().to_owned()), reference: Some(reference) })
     }
 
     /// Opens the cache of an encoder.
@@ -49,13 +65,24 @@ impl Encoding {
             Some(folder) => folder,
             None => return Ok(None),
         };
-        let row = encoder.dim() * layers.map_or(1, <[usize]>::len);
-        let cache = Cache::open(&folder, &Embedding::cache_digest(encoder, layers), row);
-        Ok(Some(
-            cache
-                .context("cannot open the cache of features (choose another folder with --cache, or use --no-cache)")?,
-        ))
+        cache_in(&folder, encoder, layers).map(Some)
     }
+}
+
+/// Opens the cache of an encoder in a folder.
+pub fn cache_in(folder: &Path, encoder: &dyn Encoder, layers: Option<&[usize]>) -> Result<Cache> {
+    let row = encoder.dim() * layers.map_or(1, <[usize]>::len);
+    let cache = Cache::open(folder, &Embedding::cache_digest(encoder, layers), row);
+    cache.context("cannot open the cache of features (choose another folder with --cache, or use --no-cache)")
+}
+
+/// Returns whether a name stands for an encoder, rather than being one that a user has chosen: it is built in, an
+/// address, a path that exists, or looks like a path.
+pub fn is_encoder(name: &str) -> bool {
+    let path = Path::new(name);
+    let file = path.extension().is_some_and(|e| e == "onnx" || e == "safetensors");
+    let built_in = BUILT_IN.iter().any(|built_in| built_in.name == name);
+    built_in || file || path.exists() || name.contains("://") || name.contains(std::path::MAIN_SEPARATOR)
 }
 
 /// The folder of the cache unless one is given: in the environment, or where the system has such folders.

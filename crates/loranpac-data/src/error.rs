@@ -37,6 +37,9 @@ pub enum Error {
     /// The file cannot be opened or read.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// A source of samples outside this crate failed.
+    #[error(transparent)]
+    Source(Box<dyn std::error::Error + Send + Sync>),
     /// The container (zip, safetensors header) is damaged.
     #[error("{path}: damaged, or not of the format that its name suggests: {reason}", path = path.display())]
     Container {

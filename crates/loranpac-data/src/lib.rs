@@ -22,5 +22,5 @@ pub use dataset::Dataset;
 pub use error::{Error, ReadError};
 pub use formats::Format;
 pub use reader::Reader;
-pub use rows::{Batch, Options, Split, TextOptions};
+pub use rows::{Batch, DOMAIN, EncodedBy, LABEL, Options, Piece, Rows, SPLIT, Split, TAGS, TextOptions};
 pub use texts::{TextRow, Texts};

@@ -10,7 +10,7 @@ use loranpac::Label;
 
 use crate::error::{Error, ReadError};
 use crate::formats::{self, Format, Shared, Source};
-use crate::rows::{Batch, LABEL, Options, Piece, Rows, SPLIT, Split};
+use crate::rows::{Batch, EncodedBy, LABEL, Options, Piece, Rows, SPLIT, Split};
 
 /// What to do about a file without a known extension.
 const ADVICE: &str = "; `format` names the format of standard input and of files with other names";
@@ -69,7 +69,8 @@ impl Reader {
         Ok(Reader::new(path, format.open_stream(path, Box::new(source), options)?, options))
     }
 
-    fn new(path: &Path, rows: Box<dyn Rows>, options: &Options) -> Reader {
+    /// Reads samples of any other source. Errors refer to it as `path`.
+    pub fn new(path: &Path, rows: Box<dyn Rows>, options: &Options) -> Reader {
         Reader {
             path: path.to_owned(),
             rows,
@@ -94,6 +95,21 @@ impl Reader {
     /// The split that is read, if the file has two.
     pub fn split(&self) -> Option<Split> {
         if self.rows.has(SPLIT) { Some(self.split).filter(|_| !self.fell_back) } else { self.rows.split() }
+    }
+
+    /// The encoder that computed the features, if the file names it.
+    pub fn encoder(&self) -> Option<&EncodedBy> {
+        self.rows.encoder()
+    }
+
+    /// Whether samples have names.
+    pub fn has_names(&self) -> bool {
+        self.rows.has_names()
+    }
+
+    /// Why inputs were skipped so far.
+    pub fn skipped(&self) -> Vec<String> {
+        self.rows.skipped()
     }
 
     /// Number of samples, if the file has it before its samples.
@@ -124,12 +140,14 @@ impl Reader {
             }
             check_finite(&self.path, &piece.x, dim, self.row)?;
             let splits = splits(&self.path, &piece, self.row)?;
-            let Piece { mut x, tags: [mut labels, ..] } = piece;
+            let Piece { mut x, tags: [mut labels, ..], mut names } = piece;
             self.row += x.len() / dim;
             if let Some(splits) = splits {
                 let chosen = || splits.iter().map(|&split| split == self.split);
                 let mut rows = chosen();
                 labels.retain(|_| rows.next() == Some(true));
+                let mut rows = chosen();
+                names.retain(|_| rows.next() == Some(true));
                 let mut values = chosen().flat_map(|row| std::iter::repeat_n(row, dim));
                 x.retain(|_| values.next() == Some(true));
             }
@@ -137,7 +155,8 @@ impl Reader {
                 let first = self.returned;
                 self.returned += x.len() / dim;
                 self.ended = false;
-                return Ok(Some(Batch { x, labels: self.has_labels().then_some(labels), first }));
+                let names = Some(names).filter(|names| !names.is_empty());
+                return Ok(Some(Batch { x, labels: self.has_labels().then_some(labels), names, first }));
             }
         }
     }

@@ -96,24 +96,30 @@ pub struct Batch {
     pub x: Vec<f32>,
     /// Labels, one per sample, if the file has any.
     pub labels: Option<Vec<Label>>,
+    /// Names of the samples, if they were encoded from raw inputs.
+    pub names: Option<Vec<String>>,
     /// Number of the first sample among all samples of the split, from 0.
     pub first: usize,
 }
 
 /// A sample can have three tags besides its features: a label, a split and a domain. Arrays of this length are indexed
 /// by [`LABEL`], [`SPLIT`] and [`DOMAIN`].
-pub(crate) const TAGS: usize = 3;
-pub(crate) const LABEL: usize = 0;
-pub(crate) const SPLIT: usize = 1;
-pub(crate) const DOMAIN: usize = 2;
+pub const TAGS: usize = 3;
+/// The index of labels among the tags.
+pub const LABEL: usize = 0;
+/// The index of splits among the tags.
+pub const SPLIT: usize = 1;
+/// The index of domains among the tags.
+pub const DOMAIN: usize = 2;
 
-/// The reader of one format: rows in order.
-pub(crate) trait Rows: Send {
+/// A source of samples: rows in order. [`crate::Reader`] reads them in batches.
+pub trait Rows: Send {
     /// Features per sample.
     fn dim(&self) -> usize;
     /// Whether samples have this tag.
     fn has(&self, tag: usize) -> bool;
     /// Number of samples, if known before they are read.
+    #[expect(clippy::len_without_is_empty, reason = "a source of unknown length is not known to be empty")]
     fn len(&self) -> Option<usize> {
         None
     }
@@ -121,13 +127,38 @@ pub(crate) trait Rows: Send {
     fn split(&self) -> Option<Split> {
         None
     }
+    /// The encoder that computed the features, if it is recorded.
+    fn encoder(&self) -> Option<&EncodedBy> {
+        None
+    }
+    /// Whether samples have names.
+    fn has_names(&self) -> bool {
+        false
+    }
+    /// Why inputs were skipped so far.
+    fn skipped(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// The next samples, at most `most`; none at the end.
     fn read(&mut self, most: usize) -> Result<Piece, Error>;
 }
 
-/// The result of [`Rows::read`]. A tag that samples do not have is empty.
+/// The encoder of a file of features.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EncodedBy {
+    /// Its name.
+    pub name: String,
+    /// SHA-256 of everything that determines its features, in hexadecimal.
+    pub digest: String,
+}
+
+/// The result of [`Rows::read`]. A tag that samples do not have is empty, and so are names.
 #[derive(Default)]
-pub(crate) struct Piece {
+pub struct Piece {
+    /// Features, one row per sample.
     pub x: Vec<f32>,
+    /// Label, split and domain of each sample.
     pub tags: [Vec<Label>; TAGS],
+    /// Names of the samples.
+    pub names: Vec<String>,
 }

@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use loranpac_data::Split;
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
@@ -15,7 +14,7 @@ use crate::cache::{Cache, Key};
 use crate::encoder::{Batch, Encoder, Image, check_layers};
 use crate::error::Error;
 use crate::image::{self, Limits};
-use crate::input::{Data, Input, Inputs, Tags};
+use crate::input::{Data, Input, Inputs, Present, Tags};
 
 /// Bytes of inputs beyond which a batch is complete.
 const MOST_BYTES: usize = 64 << 20;
@@ -29,8 +28,6 @@ const MOST_PIXELS: usize = 64_000_000;
 pub struct EmbeddingOptions {
     /// The encoder's layers, side by side in each row. None: the last.
     pub layers: Option<Vec<usize>>,
-    /// The split to encode, of inputs that have one. None: all.
-    pub split: Option<Split>,
     /// Whether inputs that cannot be read are skipped.
     pub skip_bad: bool,
     /// Limits on images.
@@ -93,7 +90,17 @@ impl Embedding {
         self.layers.len() * self.encoder.dim()
     }
 
-    /// Number of inputs, if it is known before they are read; those of the other split included.
+    /// The encoder.
+    pub fn encoder(&self) -> &dyn Encoder {
+        &*self.encoder
+    }
+
+    /// Which tags the inputs have.
+    pub fn present(&self) -> Present {
+        self.inputs.present()
+    }
+
+    /// Number of inputs, if it is known before they are read.
     pub fn count_hint(&self) -> Option<usize> {
         self.inputs.count_hint()
     }
@@ -130,21 +137,18 @@ impl Embedding {
         }
     }
 
-    /// The next inputs of the split.
+    /// The next inputs.
     fn take(&mut self) -> Result<Vec<Input>, Error> {
         let (mut batch, mut bytes) = (Vec::new(), 0);
         while batch.len() < self.encoder.batch() && bytes < MOST_BYTES {
             match self.inputs.next() {
                 None => break,
                 Some(Ok(input)) => {
-                    let other = |wanted| input.tags.split.is_some_and(|split| split != wanted);
-                    if !self.options.split.is_some_and(other) {
-                        bytes += match &input.data {
-                            Data::Image(bytes) => bytes.len(),
-                            Data::Text(text) => text.len(),
-                        };
-                        batch.push(input);
-                    }
+                    bytes += match &input.data {
+                        Data::Image(bytes) => bytes.len(),
+                        Data::Text(text) => text.len(),
+                    };
+                    batch.push(input);
                 }
                 Some(Err(error)) => self.skip(error)?,
             }
@@ -340,15 +344,6 @@ mod tests {
         let again = drain(embedding(folder.path(), &counting, true, EmbeddingOptions::default()).unwrap()).unwrap();
         assert_eq!(again, (first.0, 0));
         assert_eq!(counting.calls.load(Ordering::Relaxed), 2);
-    }
-
-    #[test]
-    fn one_split_is_encoded_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("t.csv"), "text,split\na,train\nbb,test\nccc,train\n").unwrap();
-        let options = EmbeddingOptions { split: Some(Split::Train), ..EmbeddingOptions::default() };
-        let found = drain(embedding(folder.path(), &encoder(false), false, options).unwrap()).unwrap();
-        assert_eq!(found, (vec![1., 0., 3., 0.], 2));
     }
 
     #[test]

@@ -41,6 +41,45 @@ pub enum Error {
         /// What is wrong.
         problem: OnnxProblem,
     },
+    /// A source has no inputs of a split.
+    #[error("{path}: no input whose split is {split}; read the other split with `split`", path = path.display())]
+    NoSplit {
+        /// The source.
+        path: PathBuf,
+        /// The split.
+        split: &'static str,
+    },
+    /// An input has no label, although others have one.
+    #[error("{path}: {name}: no label, but other inputs have one", path = path.display())]
+    NoLabel {
+        /// The source.
+        path: PathBuf,
+        /// The input.
+        name: String,
+    },
+    /// The encoder of a model is not found.
+    #[error(
+        "the encoder {location} with the digest {}... is not found (tried: {tried}); give its place, or name a folder \
+         that contains it in the environment variable LORANPAC_ENCODERS",
+        &digest[..12.min(digest.len())]
+    )]
+    NotFound {
+        /// Where the encoder was.
+        location: String,
+        /// Its digest.
+        digest: String,
+        /// Where it was looked for, and what was found there.
+        tried: String,
+    },
+    /// The address in a model is not contacted unless the user gives it.
+    #[error(
+        "the encoder of the model is the embedding server {address}; inputs are sent there only if you give that \
+         address yourself"
+    )]
+    ServerInModel {
+        /// The address.
+        address: String,
+    },
     /// There is no such encoder.
     #[error(
         "there is no encoder {name}: give a folder with model.safetensors and config.json, a .safetensors or .onnx file, \

@@ -173,13 +173,20 @@ impl Learner {
             .with(py, |state| Ok(serde_json::json!(state.session("be written to a disk")?.manifest()).to_string()))
     }
 
-    /// Records the name of the encoder, if none is recorded; returns the recorded one.
-    fn name_encoder(&self, py: Python<'_>, name: String) -> PyResult<Option<String>> {
-        self.shared.with(py, |state| {
-            let session = state.session("be saved")?;
-            session.name_encoder(&name);
-            Ok(session.manifest().encoder.name.clone())
-        })
+    /// Records which encoder computes the features, where that is not recorded yet: its name, digest, location and changes
+    /// of its preprocessing. Another encoder than the recorded one is refused.
+    #[pyo3(signature = (name, digest=None, location=None, preprocess=None))]
+    fn identify_encoder(
+        &self,
+        py: Python<'_>,
+        name: String,
+        digest: Option<String>,
+        location: Option<String>,
+        preprocess: Option<String>,
+    ) -> PyResult<()> {
+        let reference = digest.map(|digest| Reference { digest, location, preprocess });
+        let identity = Identity { name: Some(name), reference };
+        self.shared.with(py, |state| state.session("be saved")?.identify_encoder(&identity).map_err(errors::store))
     }
 
     /// Writes the model into a new folder, or as the next version of an existing model.

@@ -8,7 +8,7 @@ use loranpac::registry::{self, MethodOptions};
 use loranpac::{Classifier, FeatureSpace, Features, Label, Learner, Schedule, StreamSizes, Truncation, Width, lift};
 use loranpac_data::system;
 use loranpac_store::onnx::{self, OnnxOptions};
-use loranpac_store::{EDIT_ROWS, Edited, Inference, LiftRecord, Precision, ROWS, Session, Settings};
+use loranpac_store::{EDIT_ROWS, Edited, Identity, Inference, LiftRecord, Precision, ROWS, Session, Settings};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
@@ -101,7 +101,7 @@ impl State {
         let engine = match method.config(&method_options).map_err(errors::engine)? {
             None => Engine::Other(method.build(&method_options).map_err(errors::engine)?, 0),
             Some(config) => {
-                let settings = Settings { lift, config, keep: options.keep, encoder: options.encoder.clone() };
+                let settings = Settings { lift, config, keep: options.keep, encoder: options.encoder.clone().map(Identity::named) };
                 Engine::Stored(Box::new(Session::in_memory_with(&settings, space.clone()).map_err(errors::store)?))
             }
         };
@@ -230,8 +230,8 @@ impl State {
     /// Writes the classifier as ONNX, or as a small file for `loranpac predict`.
     pub fn export(&mut self, path: &Path, precision: Precision, probabilities: bool) -> PyResult<()> {
         let session = self.session("be exported")?;
-        let lift = session.manifest().lift.clone();
-        let inference = Inference { lift, classifier: session.classifier().map_err(errors::store)? };
+        let (lift, encoder) = (session.manifest().lift.clone(), session.manifest().encoder.identity());
+        let inference = Inference { lift, encoder, classifier: session.classifier().map_err(errors::store)? };
         if path.extension().is_some_and(|e| e == "onnx") {
             let options = OnnxOptions { precision, probabilities, ..OnnxOptions::default() };
             onnx::export(&inference, path, &options).map(drop).map_err(errors::store)

@@ -1,4 +1,4 @@
-//! The source of features: a name that the user gives, and statistics of the features.
+//! The source of features: the encoder's name, where it is found, and statistics of the features.
 
 use loranpac::Features;
 use serde::{Deserialize, Serialize};
@@ -12,12 +12,82 @@ const MAX_RATIO: f64 = 3.0;
 /// (`d^-1/2` each): 0.10 for d = 384, where 60 unseen intents, 30 samples each, gave 0.14 to 0.5.
 const MIN_CORRELATION: f64 = 2.0;
 
+/// Which encoder computes the features of a model.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Identity {
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// The encoder itself, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<Reference>,
+}
+
+impl Identity {
+    /// An encoder of which only the name is known.
+    pub fn named(name: impl Into<String>) -> Identity {
+        Identity { name: Some(name.into()), reference: None }
+    }
+
+    /// Returns whether nothing is known about the encoder.
+    pub fn is_unknown(&self) -> bool {
+        *self == Identity::default()
+    }
+
+    /// Checks what was read from a file.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let hex = |text: &str| text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        match self.reference.as_ref().is_none_or(|reference| hex(&reference.digest)) {
+            true => Ok(()),
+            false => Err("the digest of its encoder is not valid".to_owned()),
+        }
+    }
+
+    /// Returns how another encoder differs; None if it is the same, or if that is not known. Digests decide; names do
+    /// where a digest is missing.
+    pub fn differs(&self, other: &Identity) -> Option<String> {
+        let differ = match (&self.reference, &other.reference) {
+            (Some(ours), Some(theirs)) => ours.digest != theirs.digest,
+            (_, None) => self.name.as_ref().zip(other.name.as_ref()).is_some_and(|(ours, theirs)| ours != theirs),
+            (None, Some(_)) => false,
+        };
+        differ.then(|| format!("{other}, but the model was trained with {self}"))
+    }
+}
+
+impl std::fmt::Display for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name.as_deref().unwrap_or("an encoder without a name"))?;
+        match &self.reference {
+            Some(reference) => write!(f, " (digest {}...)", reference.digest.get(..12).unwrap_or_default()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A reference to an encoder, whose weights are not part of the model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reference {
+    /// SHA-256 of its weights, architecture and preprocessing, in hexadecimal.
+    pub digest: String,
+    /// The path, the address or the name under which it was opened. None if only its features were seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub location: Option<String>,
+    /// Changes of its preprocessing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preprocess: Option<String>,
+}
+
 /// The fingerprint of an encoder.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Encoder {
-    /// Its name, if the user gave one.
+    /// Its name, if it has one.
     pub name: Option<String>,
+    /// The encoder itself, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<Reference>,
     /// Number of samples behind the statistics.
     pub samples: usize,
     /// Mean of each feature.
@@ -27,9 +97,27 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Creates an encoder with a name and no statistics.
-    pub fn named(name: Option<String>) -> Self {
-        Encoder { name, ..Encoder::default() }
+    /// Creates an encoder without statistics.
+    pub fn new(identity: Identity) -> Self {
+        let Identity { name, reference } = identity;
+        Encoder { name, reference, ..Encoder::default() }
+    }
+
+    /// Returns which encoder it is.
+    pub fn identity(&self) -> Identity {
+        Identity { name: self.name.clone(), reference: self.reference.clone() }
+    }
+
+    /// Records which encoder it is, where that is not recorded yet.
+    pub fn identify(&mut self, identity: &Identity) {
+        if self.name.is_none() {
+            self.name.clone_from(&identity.name);
+        }
+        match (&mut self.reference, &identity.reference) {
+            (Some(known), Some(new)) if known.location.is_none() => known.clone_from(new),
+            (known @ None, new) => known.clone_from(new),
+            _ => {}
+        }
     }
 
     /// Computes the statistics of some features.
@@ -48,7 +136,7 @@ impl Encoder {
         let column = |j: usize| (0..x.len()).map(move |i| f64::from(x.row(i)[j]));
         let mean: Vec<f64> = (0..dim).map(|j| column(j).sum::<f64>() / count).collect();
         let squares = (0..dim).map(|j| column(j).map(|v| (v - mean[j]).powi(2)).sum()).collect();
-        self.join(&Encoder { name: None, samples: x.len(), mean, squares });
+        self.join(&Encoder { samples: x.len(), mean, squares, ..Encoder::default() });
     }
 
     /// Adds the statistics of another fingerprint.
@@ -72,7 +160,7 @@ impl Encoder {
         let removed = Encoder::of(x);
         let (all, count) = (self.samples as f64, removed.samples as f64);
         if removed.samples >= self.samples || removed.mean.len() != self.mean.len() {
-            *self = Encoder::named(self.name.take());
+            *self = Encoder::new(self.identity());
             return;
         }
         let left = all - count;
@@ -85,13 +173,8 @@ impl Encoder {
         self.samples -= removed.samples;
     }
 
-    /// Returns why features differ from those of this encoder, which cover `classes` classes; None if they agree.
+    /// Returns why features look unlike those of this encoder, which cover `classes` classes; None if they agree.
     pub fn unlike(&self, other: &Encoder, classes: usize) -> Option<String> {
-        if let (Some(ours), Some(theirs)) = (&self.name, &other.name)
-            && ours != theirs
-        {
-            return Some(format!("their encoder is named {theirs}, but the model was trained with {ours}"));
-        }
         let dim = self.mean.len();
         if self.samples.min(other.samples) < MIN_SAMPLES_AND_CLASSES.0
             || classes < MIN_SAMPLES_AND_CLASSES.1
@@ -136,6 +219,25 @@ fn correlation(a: &[f64], b: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn digests_decide_which_encoder_it_is_and_names_where_there_are_none() {
+        let reference = |digest: &str, location: Option<&str>| {
+            Some(Reference { digest: digest.to_owned(), location: location.map(str::to_owned), preprocess: None })
+        };
+        let of = |name: &str, reference| Identity { name: Some(name.to_owned()), reference };
+        let mut encoder = Encoder::default();
+        assert_eq!(encoder.identity().differs(&Identity::named("a")), None);
+        encoder.identify(&Identity::named("a"));
+        assert!(encoder.identity().differs(&Identity::named("b")).unwrap().contains("trained with a"));
+        encoder.identify(&of("b", reference("11", None)));
+        assert_eq!(encoder.name.as_deref(), Some("a"), "a recorded name stays");
+        assert_eq!(encoder.identity().differs(&of("b", reference("11", None))), None);
+        assert!(encoder.identity().differs(&of("a", reference("22", None))).is_some());
+        encoder.identify(&of("b", reference("11", Some("place"))));
+        encoder.identify(&of("b", reference("11", Some("elsewhere"))));
+        assert_eq!(encoder.reference, reference("11", Some("place")));
+    }
 
     #[test]
     fn what_is_taken_out_leaves_what_was_there_before() {

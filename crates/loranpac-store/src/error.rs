@@ -200,6 +200,12 @@ pub enum Error {
         /// The name of the task.
         task: String,
     },
+    /// Features come from another encoder than the model's.
+    #[error("another encoder: {difference}")]
+    OtherEncoder {
+        /// Both encoders.
+        difference: String,
+    },
     /// A lift has too many features.
     #[error(
         "a lift from {} to width {width} is too large: at most {most_features} features and a width of {most_width} are possible",

@@ -1,7 +1,7 @@
 //! Inference files: the data that prediction needs, in a single file.
 //!
 //! A safetensors file with one tensor, `weights` (`c x E`, F32 or F16), and in its `__metadata__` the texts `format`,
-//! `version`, `model` and `sha256`. `model` is JSON: lift, labels, temperature, digest of the weights, and the k of the
+//! `version`, `model` and `sha256`. `model` is JSON: lift, encoder, labels, temperature, digest of the weights, and the k of the
 //! power of two `2^k` by which weights in half precision are multiplied. P is not stored: the lift's seed is. `sha256`
 //! is the digest of `model`, so that every changed byte of the file is detected. Version 1 has no such digest, and is
 //! still read.
@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::disk::{Disk, RealDisk, open_through_links};
+use crate::encoder::Identity;
 use crate::error::Error;
 use crate::lift::{LiftRecord, hex};
 use crate::output;
@@ -38,6 +39,8 @@ const LARGEST_DIM: usize = 1 << 24;
 pub struct Inference {
     /// The lift.
     pub lift: LiftRecord,
+    /// The encoder of the features.
+    pub encoder: Identity,
     /// The classifier.
     pub classifier: Classifier,
 }
@@ -47,6 +50,8 @@ pub struct Inference {
 #[serde(deny_unknown_fields)]
 struct Record {
     lift: LiftRecord,
+    #[serde(default, skip_serializing_if = "Identity::is_unknown")]
+    encoder: Identity,
     labels: Vec<Label>,
     temperature: Option<f64>,
     exponent: i32,
@@ -114,11 +119,12 @@ impl Inference {
         if !(0..=largest).contains(&record.exponent) {
             return Err(damaged(&format!("its exponent is {}, not from 0 to {largest}", record.exponent)));
         }
-        let Record { lift, labels, temperature, exponent, sha256 } = record;
+        let Record { lift, encoder, labels, temperature, exponent, sha256 } = record;
         let &[classes, width] = tensor.shape.as_slice() else {
             return Err(damaged(&format!("its weights have {} axes instead of 2", tensor.shape.len())));
         };
         check_parts(&lift, &labels, temperature, (width, classes)).map_err(|reason| damaged(&reason))?;
+        encoder.check().map_err(|reason| damaged(&reason))?;
 
         let (mut hash, mut bytes) = (Sha256::new(), vec![0; width * precision.bytes()]);
         let fill = |class: usize, column: &mut [f32]| -> Result<(), Error> {
@@ -133,7 +139,7 @@ impl Inference {
         if classifier.is_ok() && found != sha256 {
             return Err(Error::Digest { path: path.to_owned(), expected: sha256, found });
         }
-        Ok(Inference { lift, classifier: classifier?.with_temperature(temperature) })
+        Ok(Inference { lift, encoder, classifier: classifier?.with_temperature(temperature) })
     }
 
     /// Checks that the parts fit together.
@@ -151,6 +157,7 @@ impl Inference {
     fn header(&self, weights: Weights<'_>, encoding: Encoding, sha256: String) -> Result<Vec<u8>, serde_json::Error> {
         let record = Record {
             lift: self.lift.clone(),
+            encoder: self.encoder.clone(),
             labels: self.labels().to_vec(),
             temperature: self.classifier.temperature(),
             exponent: encoding.exponent,

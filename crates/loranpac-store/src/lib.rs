@@ -30,7 +30,7 @@ mod verify;
 
 pub use digest::{Fingerprint, TaskDigest};
 pub use edit::{EDIT_ROWS, Edited};
-pub use encoder::Encoder;
+pub use encoder::{Encoder, Identity, Reference};
 pub use error::Error;
 pub use history::Rolled;
 pub use inference::Inference;

@@ -45,6 +45,8 @@ pub fn merge(mut parts: Vec<(String, &mut Session)>, again: bool) -> Result<Merg
             return Err(Error::LearnedTwice { model: name.clone(), task: twin.name.clone() });
         }
         let classes = session.model.as_ref().map_or(other.classes.len(), |model| model.classes().len());
+        manifest.check_encoder(&other.encoder.identity())?;
+        manifest.encoder.identify(&other.encoder.identity());
         if let Some(reason) = manifest.encoder.unlike(&other.encoder, classes) {
             warnings.push(format!("the samples of {name} look like another encoder's: {reason}"));
         }

@@ -9,6 +9,7 @@ use loranpac::{Classifier, FeatureSpace, Features, Label, Model};
 use crate::commit;
 use crate::digest::Fingerprint;
 use crate::disk::{Disk, RealDisk};
+use crate::encoder::Identity;
 use crate::error::Error;
 use crate::folder::{Building, MANIFEST, lock};
 use crate::load::{self, Files};
@@ -231,9 +232,12 @@ impl Session {
         self.manifest.note(name, learned);
     }
 
-    /// Gives the encoder a name, if it has none.
-    pub fn name_encoder(&mut self, name: &str) {
-        self.manifest.encoder.name.get_or_insert_with(|| name.to_owned());
+    /// Records which encoder computes the features, where that is not recorded yet. Another encoder than the model's is
+    /// refused.
+    pub fn identify_encoder(&mut self, identity: &Identity) -> Result<(), Error> {
+        self.manifest.check_encoder(identity)?;
+        self.manifest.encoder.identify(identity);
+        Ok(())
     }
 
     /// Sets the number of earlier versions to keep.

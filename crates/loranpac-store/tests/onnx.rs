@@ -100,8 +100,8 @@ fn what_a_model_says_about_itself_is_read_back() {
     let path = folder.path().join("model.onnx");
     for options in [OnnxOptions::default(), half(), external(Precision::F32)] {
         for temperature in [None, Some(0.1)] {
-            let Inference { lift, classifier } = model("relu-random", DIM, 301);
-            let model = Inference { lift, classifier: classifier.with_temperature(temperature) };
+            let Inference { lift, classifier, encoder } = model("relu-random", DIM, 301);
+            let model = Inference { lift, encoder, classifier: classifier.with_temperature(temperature) };
             export(&model, &path, &options).unwrap();
             let (labels, lift) = (model.classifier.labels().to_vec(), model.lift);
             let loranpac_version = env!("CARGO_PKG_VERSION").to_owned();
@@ -143,8 +143,8 @@ fn what_cannot_be_exported_is_refused_and_leaves_nothing() {
     let probabilities = OnnxOptions { probabilities: true, ..OnnxOptions::default() };
     let large = with_weights(fine().lift, &labels(), |class, i| if (class, i) == (1, 3) { -7e4 } else { 1e-5 });
     let heated = |temperature| {
-        let Inference { lift, classifier } = fine();
-        Inference { lift, classifier: classifier.with_temperature(temperature) }
+        let Inference { lift, encoder, classifier } = fine();
+        Inference { lift, encoder, classifier: classifier.with_temperature(temperature) }
     };
     let refuse = |model: Inference, options: &OnnxOptions, reason: &str| {
         let message = export(&model, &path, options).unwrap_err().to_string();

@@ -439,6 +439,7 @@ fn write_the_corpus() {
     put_manifest(&capped, "infinite");
     let inference = loranpac_store::Inference {
         lift: tiny().lift,
+        encoder: Default::default(),
         classifier: model.classifier().unwrap().with_temperature(Some(0.1)),
     };
     for (name, precision) in [("single", loranpac_store::Precision::F32), ("half", loranpac_store::Precision::F16)] {

@@ -7,7 +7,7 @@ use loranpac::{Features, Label};
 use loranpac_data::text::integer;
 use loranpac_store::{EDIT_ROWS, Edited, Session};
 
-use super::{Samples, ensure_memory, find_label, named, new_label, on_threads, raw, read_all, shown};
+use super::{Samples, Target, ensure_memory, find_label, named, new_label, on_threads, raw, read_all, shown};
 use crate::say::{changed, note, say};
 use crate::words::count;
 
@@ -207,7 +207,8 @@ pub fn relabel(args: RelabelArgs) -> Result<()> {
     on_threads(args.edit.threads, || {
         let mut model = open(&args.model, EDIT_ROWS)?;
         let (known, dim) = (labels(&model), model.manifest().lift.dim);
-        let (x, own) = read_all(args.edit.samples.open(&args.file, dim)?)?;
+        let target = Target::of(&args.model, model.manifest());
+        let (x, own) = read_all(args.edit.samples.open(&args.file, &target)?)?;
         let x = Features::new(&x, dim)?;
         let from = match (&args.from, own) {
             (Some(from), _) => match find_label(&known, from) {
@@ -243,7 +244,8 @@ pub fn unlearn(args: UnlearnArgs) -> Result<()> {
     on_threads(args.edit.threads, || {
         let mut model = open(&args.model, EDIT_ROWS)?;
         let dim = model.manifest().lift.dim;
-        let (x, own) = read_all(args.edit.samples.open_labelled(&args.file, dim)?)?;
+        let target = Target::of(&args.model, model.manifest());
+        let (x, own) = read_all(args.edit.samples.open_labelled(&args.file, &target)?)?;
         let (x, own) = (Features::new(&x, dim)?, own.unwrap_or_default());
         let tasks = model.manifest().tasks.len();
         match model.unlearn(x, &own, args.edit.again)? {

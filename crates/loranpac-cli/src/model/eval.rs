@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use loranpac::{Classifier, Features, Label, UNCALIBRATED, softmax};
+use loranpac::{Features, Label, UNCALIBRATED, softmax};
 use loranpac_store::temperature::{fit, negative_log_likelihood};
 use loranpac_store::{Fingerprint, Session, TaskDigest};
 use serde_json::json;
 
-use super::{Predictor, ROWS, Samples, labelled, on_threads, print, raw, shown};
+use super::{Predictor, ROWS, Samples, labelled, note_skipped, on_threads, print, raw, shown};
 use crate::json::Json;
 use crate::say::changed;
 use crate::table;
@@ -35,7 +35,8 @@ struct MeasureArgs {
 pub struct Args {
     /// The model, or an inference file that export has written
     model: PathBuf,
-    /// A file of samples with labels; the test split is read where a file has two
+    /// Samples with labels: features, or images or texts if the model has an encoder; the test split is read where a file
+    /// has two
     file: PathBuf,
     /// Also report the share of samples whose class is among the K best
     #[arg(long, default_value_t = 5, value_name = "K")]
@@ -63,8 +64,9 @@ struct Scored {
     fingerprint: Fingerprint,
 }
 
-fn score(classifier: &Classifier, file: &Path, samples: &Samples) -> Result<Scored> {
-    let mut reader = labelled(file, samples.open_test(file, classifier.dim(), false)?)?;
+fn score(predictor: &Predictor, model: &Path, file: &Path, samples: &Samples) -> Result<Scored> {
+    let classifier = &predictor.classifier;
+    let mut reader = labelled(file, samples.open_test(file, &predictor.target(model), false)?)?;
     let (mut known, mut unknown, mut digest) = (Vec::new(), BTreeMap::new(), TaskDigest::default());
     while let Some(batch) = reader.next(ROWS)? {
         let x = Features::new(&batch.x, classifier.dim())?;
@@ -78,6 +80,7 @@ fn score(classifier: &Classifier, file: &Path, samples: &Samples) -> Result<Scor
             }
         }
     }
+    note_skipped(&reader);
     if known.is_empty() {
         bail!("{}: none of its samples belongs to a class of the model", shown(file));
     }
@@ -92,7 +95,7 @@ pub fn main(args: Args) -> Result<()> {
 fn eval(args: &Args) -> Result<()> {
     let predictor = Predictor::open(&args.model, false)?;
     let classifier = &predictor.classifier;
-    let Scored { samples, unknown, .. } = score(classifier, &args.file, &args.measure.samples)?;
+    let Scored { samples, unknown, .. } = score(&predictor, &args.model, &args.file, &args.measure.samples)?;
     let mut classes: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
     let mut confused: BTreeMap<(usize, usize), usize> = BTreeMap::new();
     let (mut right, mut near) = (0, 0);
@@ -178,7 +181,7 @@ fn calibration_error(samples: &[(Vec<f32>, usize)], temperature: f64) -> f64 {
 pub fn calibrate(args: CalibrateArgs) -> Result<()> {
     on_threads(args.measure.threads, || {
         let mut predictor = Predictor::of(Session::open_to_write(&args.model)?, &args.model, false)?;
-        let Scored { samples, unknown, fingerprint } = score(&predictor.classifier, &args.file, &args.measure.samples)?;
+        let Scored { samples, unknown, fingerprint } = score(&predictor, &args.model, &args.file, &args.measure.samples)?;
         let temperature = fit(&samples);
         let loss = |t: f64| negative_log_likelihood(samples.iter().map(|(s, c)| (s.as_slice(), *c)), t);
         let before = predictor.temperature();

@@ -5,32 +5,34 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, ValueEnum};
 use loranpac::{Config, Filter, Model, Ridge, Schedule, Truncation, Width, lift};
+use loranpac_data::text::escape;
 use loranpac_data::{Options, Reader, Split};
-use loranpac_store::{Error, LiftRecord, Session, Settings};
+use loranpac_store::{Error, Identity, LiftRecord, Session, Settings};
 
 use super::{Samples, new_folder, on_threads, shown};
+use crate::encoding::is_encoder;
 use crate::say::{changed, say};
 use crate::words::count;
 
 /// Options of `init`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Example:  loranpac init intents.lrp --like monday.npz --encoder all-MiniLM-L6-v2",
-    group = ArgGroup::new("size").args(["dim", "like"]).required(true),
+    after_help = "Examples:\n  \
+        loranpac init tickets.lrp --encoder text-ngrams            # learns texts; nothing to download\n  \
+        loranpac init birds.lrp --encoder vit/                     # learns images, with the weights in vit/\n  \
+        loranpac init intents.lrp --like monday.npz --encoder all-MiniLM-L6-v2    # learns features of that name",
+    group = ArgGroup::new("size").args(["dim", "like"]),
     group = ArgGroup::new("cut").args(["truncate", "threshold", "rank", "ridge"]),
 )]
 pub struct Args {
     /// Folder of the new model, NAME.lrp
     model: PathBuf,
-    /// Features per sample
+    /// Features per sample [default: those of the encoder]
     #[arg(long, value_name = "D")]
     dim: Option<usize>,
     /// A file whose samples have the number of features of the new model
     #[arg(long, value_name = "FILE")]
     like: Option<PathBuf>,
-    /// Name of the encoder; samples from an encoder of another name cause a warning
-    #[arg(long, value_name = "NAME")]
-    encoder: Option<String>,
     /// Width of the lifted features, or `infinite`: exact by their kernel, but the model keeps the samples
     #[arg(long, default_value = "10000", value_name = "E")]
     width: Width,
@@ -110,10 +112,22 @@ pub fn main(args: Args) -> Result<()> {
 
 fn init(args: &Args) -> Result<()> {
     let folder = new_folder(&args.model)?;
-    let dim = match (&args.like, args.dim) {
-        (Some(path), _) => features(path, &args.samples.options(Split::Train))?,
-        (None, Some(dim)) => dim,
-        (None, None) => bail!("give the number of features with --dim, or a file with --like"),
+    let given = match (&args.like, args.dim) {
+        (Some(path), _) => Some(features(path, &args.samples.options(Split::Train))?),
+        (None, dim) => dim,
+    };
+    let (encoder, dim) = match (encoder(args)?, given) {
+        (Some((_, Some(own))), Some(given)) if own != given => {
+            bail!("the encoder computes {}, but samples should have {given}", count(own, "feature"))
+        }
+        (Some((encoder, Some(own))), _) => (Some(encoder), own),
+        (encoder, Some(given)) => (encoder.map(|(encoder, _)| encoder), given),
+        (Some((encoder, None)), None) => bail!(
+            "there is no encoder {encoder}: give a folder with model.safetensors and config.json, a .onnx file, the address \
+             of an embedding server, text-ngrams or image-basic; or, for features, their number with --dim or a file with \
+             --like"
+        ),
+        (None, None) => bail!("give an encoder with --encoder, or the number of features with --dim or a file with --like"),
     };
     let truncation = match (args.truncate, args.threshold, args.rank) {
         (Some(zeta), ..) => Some(Truncation::Fraction(zeta)),
@@ -145,7 +159,7 @@ fn init(args: &Args) -> Result<()> {
     let config = Config { filter, max_rank: args.max_rank, schedule, half: args.half, ..Config::default() };
     // Invalid combinations are refused before the folder is created.
     Model::new(lift.build(false)?, config)?;
-    let settings = Settings { lift, config, keep: args.keep, encoder: args.encoder.clone() };
+    let settings = Settings { lift, config, keep: args.keep, encoder };
     match Session::create(&folder, &settings) {
         Err(Error::Exists { .. }) if Session::is_new(&folder, &settings) => {
             return Ok(say!("{} exists already, as a new model with these settings", shown(&folder))?);
@@ -158,7 +172,21 @@ fn init(args: &Args) -> Result<()> {
         false => format!("lifted to {} by {}", lift.width, lift.name),
         true => "infinite width; the model keeps the samples that it learns".to_owned(),
     };
-    Ok(changed(say!("{name}: {dim}, {what}\nNext: loranpac learn {name} FILE..."))?)
+    let (encoder, files) = match settings.encoder.as_ref().filter(|encoder| encoder.reference.is_some()) {
+        Some(encoder) => (format!(" of {}", escape(&encoder.to_string())), "IMAGES-OR-TEXTS..."),
+        None => (String::new(), "FILE..."),
+    };
+    Ok(changed(say!("{name}: {dim}{encoder}, {what}\nNext: loranpac learn {name} {files}"))?)
+}
+
+/// Returns the encoder of the arguments, with its number of features if it is more than a name.
+fn encoder(args: &Args) -> Result<Option<(Identity, Option<usize>)>> {
+    let Samples { encoder: Some(name), encoding, .. } = &args.samples else { return Ok(None) };
+    if !is_encoder(name) {
+        return Ok(Some((Identity::named(name), None)));
+    }
+    let encoder = encoding.open(name)?;
+    Ok(Some((encoding.identity(&*encoder, name)?, Some(encoder.dim()))))
 }
 
 /// Returns the number of features of the samples in a file, of which the first must be readable.
@@ -166,7 +194,7 @@ fn features(path: &Path, options: &Options) -> Result<usize> {
     let mut reader = Reader::open(path, options)?;
     let advice = || {
         format!(
-            "{0}: the samples are not features (encode texts or images first: loranpac embed ENCODER {0} -o FILE.npz)",
+            "{0}: the samples are not features; give an encoder of images or texts instead of --like: --encoder ENCODER",
             shown(path)
         )
     };

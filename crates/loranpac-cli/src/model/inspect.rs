@@ -60,7 +60,7 @@ fn inspect(args: &Args) -> Result<()> {
     let value = json!({
         "model": raw(&args.model), "version": manifest.version, "kept_versions": history, "bytes": bytes,
         "files": manifest.files.len(), "lift": manifest.lift, "lift_digest": manifest.lift_digest,
-        "config": manifest.config, "encoder": manifest.encoder.name, "samples": manifest.samples, "basis_rank": rank,
+        "config": manifest.config, "encoder": manifest.encoder.name, "encoder_reference": manifest.encoder.reference, "samples": manifest.samples, "basis_rank": rank,
         "classes": manifest.classes.iter().map(|c| json!({ "label": c.label, "samples": c.count })).collect::<Vec<_>>(),
         "tasks": manifest.tasks, "calibration": manifest.calibration, "summary": summary, "verdict": verdict,
         "spectrum": spectrum,
@@ -106,7 +106,13 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
     };
     let kept = history.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
     let kept = if kept.is_empty() { String::new() } else { format!(" (also kept: {kept})") };
-    let encoder = escape(manifest.encoder.name.as_deref().unwrap_or("not named"));
+    let mut encoder = manifest.encoder.name.clone().unwrap_or_else(|| "not named".to_owned());
+    if let Some(reference) = &manifest.encoder.reference {
+        let place = reference.location.as_ref().map_or(String::new(), |place| format!(" at {place}"));
+        let changes = reference.preprocess.as_ref().map_or(String::new(), |changes| format!(", preprocessing {changes}"));
+        encoder += &format!("{place}, digest {}...{changes}", reference.digest.get(..12).unwrap_or_default());
+    }
+    let encoder = escape(&encoder);
     let calibrated = calibration.as_ref().map_or("no temperature fitted".to_owned(), |c| {
         format!(
             "temperature {:.4}, fitted on {} at version {}",

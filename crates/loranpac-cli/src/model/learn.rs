@@ -9,7 +9,8 @@ use loranpac_data::Reader;
 use loranpac_store::{Encoder, Fingerprint, Session, TaskDigest};
 use serde_json::json;
 
-use super::{ROWS, Samples, ensure_memory, init, on_threads, parts, print, raw, shown};
+use super::samples::identity_of;
+use super::{ROWS, Samples, Target, ensure_memory, init, note_skipped, on_threads, parts, print, raw, shown};
 use crate::faults::with_flags;
 use crate::json::Json;
 use crate::progress::Count;
@@ -23,8 +24,8 @@ use crate::words::count;
 pub struct Args {
     /// The model
     model: PathBuf,
-    /// Files of samples with labels; each is a task. The training split is read where a file has two. - reads standard
-    /// input
+    /// Files of features with labels, or, if the model has an encoder, folders or archives of images (CLASS/*.jpg), images
+    /// and tables of texts; each is a task. The training split is read where a file has two. - reads standard input
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Divide files into tasks of N samples, each of which is committed before the next one begins
@@ -39,9 +40,6 @@ pub struct Args {
     /// Do not form the classifier; the first prediction does
     #[arg(long)]
     defer: bool,
-    /// Name of the encoder of these samples
-    #[arg(long, value_name = "NAME")]
-    encoder: Option<String>,
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -70,17 +68,22 @@ fn learn(args: &Args) -> Result<()> {
         bail!("--task-size 0 is not possible: a task has at least one sample");
     }
     // Every file is opened before the first is learned, so that a wrong name changes nothing.
+    let mut target = Target::of(&args.model, model.manifest()).read_twice(args.quiet);
+    let mut seen = args.samples.named_encoder(&target)?;
     for file in args.files.iter().filter(|file| file.as_os_str() != "-") {
-        args.samples.open_labelled(file, model.manifest().lift.dim)?;
+        let reader = args.samples.open_labelled(file, &target)?;
+        seen = seen.or_else(|| reader.encoder().map(identity_of));
     }
     let before = model.manifest().clone();
-    if let Some(name) = &args.encoder {
-        model.name_encoder(name);
+    // The encoder of features is recorded if all samples of the model have it.
+    if let Some(encoder) = seen.filter(|_| args.samples.encoder.is_some() || before.samples == 0) {
+        model.identify_encoder(&encoder)?;
+        target.encoder = model.manifest().encoder.identity();
     }
     let (mut tasks, mut skipped) = (0, 0);
     let last = args.files.len() - 1;
     for (index, file) in args.files.iter().enumerate() {
-        let (done, left) = learn_file(&mut model, file, args, index == last)?;
+        let (done, left) = learn_file(&mut model, file, args, &target, index == last)?;
         tasks += done;
         skipped += left;
     }
@@ -134,7 +137,13 @@ fn model_verdict(model: &mut Session) -> Result<Option<String>> {
 }
 
 /// Learns the tasks of a file; returns the numbers of learned and of skipped tasks.
-fn learn_file(model: &mut Session, file: &Path, args: &Args, last: bool) -> Result<(usize, usize)> {
+fn learn_file(
+    model: &mut Session,
+    file: &Path,
+    args: &Args,
+    target: &Target,
+    last: bool,
+) -> Result<(usize, usize)> {
     // Tasks learned before this file, with their counts: a task that occurs twice in the file is learned twice.
     let mut known: HashMap<String, usize> = HashMap::new();
     model.manifest().tasks.iter().for_each(|task| *known.entry(task.digest.clone()).or_default() += 1);
@@ -143,7 +152,7 @@ fn learn_file(model: &mut Session, file: &Path, args: &Args, last: bool) -> Resu
     let stdin = file.as_os_str() == "-";
     let whole_in_memory = model.manifest().config.schedule == Schedule::Paper;
     // A file is read once in full before anything of it is learned. Standard input can be read only once.
-    let plan = if stdin { None } else { Some(survey(model, file, args, &known)?) };
+    let plan = if stdin { None } else { Some(survey(model, file, args, target, &known)?) };
     if let Some(plan) = &plan {
         check_memory(model, &name, plan, args, &known)?;
     }
@@ -151,7 +160,7 @@ fn learn_file(model: &mut Session, file: &Path, args: &Args, last: bool) -> Resu
     let (mut done, mut left) = (0, 0);
     let total = plan.as_ref().map(|plan| plan.iter().map(|task| task.samples).sum::<usize>() as u64);
     let bar = Count::new(&name, total, args.quiet);
-    let mut reader = args.samples.open_labelled(file, dim)?;
+    let mut reader = args.samples.open_labelled(file, target)?;
     for number in 0.. {
         let planned = plan.as_ref().map(|plan| plan.get(number));
         if let Some(None) = planned {
@@ -237,11 +246,17 @@ struct Survey {
 }
 
 /// Reads a whole file once: checks that it is readable, that its samples look right, and that its tasks are new.
-fn survey(model: &Session, file: &Path, args: &Args, known: &HashMap<String, usize>) -> Result<Survey> {
+fn survey(
+    model: &Session,
+    file: &Path,
+    args: &Args,
+    target: &Target,
+    known: &HashMap<String, usize>,
+) -> Result<Survey> {
     let manifest = model.manifest();
     let dim = manifest.lift.dim;
-    let mut reader: Reader = args.samples.open_labelled(file, dim)?;
-    let mut seen = Encoder::named(args.encoder.clone());
+    let mut reader: Reader = args.samples.open_labelled(file, target)?;
+    let mut seen = Encoder::default();
     let mut tasks = Vec::new();
     let kinds: HashMap<String, &Label> = manifest.classes.iter().map(|c| (c.label.to_string(), &c.label)).collect();
     let mut new_labels = HashSet::new();
@@ -273,6 +288,7 @@ fn survey(model: &Session, file: &Path, args: &Args, known: &HashMap<String, usi
         let Fingerprint { digest, samples, .. } = digest.finish();
         tasks.push(Task { samples, digest });
     }
+    note_skipped(&reader);
     if tasks.is_empty() {
         bail!("{}: there are no samples in it", shown(file));
     }

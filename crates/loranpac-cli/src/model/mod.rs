@@ -9,19 +9,18 @@ pub mod keep;
 pub mod learn;
 pub mod merge;
 pub mod predict;
+mod samples;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use loranpac::memory;
 use loranpac::{Classifier, Label, UNCALIBRATED};
 use loranpac_data::disk::open_through_links;
 use loranpac_data::system;
 use loranpac_data::text::{escape, integer};
-use loranpac_data::{Options, Reader, Split};
-use loranpac_store::{Inference, Manifest, Session};
+use loranpac_store::{Identity, Inference, Manifest, Session};
 
 use crate::json::Json;
 use crate::say::{Unwritten, note};
@@ -29,90 +28,7 @@ use crate::threads::threads;
 use crate::words::count;
 
 pub use loranpac_store::ROWS;
-
-/// How files of samples are read.
-#[derive(clap::Args, Clone)]
-pub struct Samples {
-    /// Column, key or array with the labels [default: y, labels, label, class or target]
-    #[arg(long, value_name = "NAME", help_heading = "Samples")]
-    pub label: Option<String>,
-    /// Column, key or array with the features [default: x, embeddings, embedding or features]
-    #[arg(long, value_name = "NAME", help_heading = "Samples")]
-    pub features: Option<String>,
-    /// Format of standard input (file name -), or of files with another extension: csv, jsonl, npy, npz, parquet, ...
-    #[arg(long, value_name = "NAME", help_heading = "Samples")]
-    pub format: Option<String>,
-    /// Which samples to read of a file with x_train and x_test, or with a column split [default: train; predict, eval
-    /// and calibrate: test]
-    #[arg(long, value_name = "SPLIT", help_heading = "Samples",
-        value_parser = PossibleValuesParser::new(["train", "test"]).map(|name| match name.as_str() {
-            "test" => Split::Test,
-            _ => Split::Train,
-        }))]
-    pub split: Option<Split>,
-}
-
-impl Samples {
-    /// Returns the options; `split` is the default split.
-    pub fn options(&self, split: Split) -> Options {
-        let (label, features, format) = (self.label.clone(), self.features.clone(), self.format.clone());
-        Options { split: self.split.unwrap_or(split), fallback: false, label, features, format }
-    }
-
-    /// Opens the training samples, or all samples, of a file. They must have `dim` features.
-    pub fn open(&self, path: &Path, dim: usize) -> Result<Reader> {
-        open(path, &self.options(Split::Train), dim)
-    }
-
-    /// Opens the test samples, or all samples, of a file, and prints the chosen split if it has two. With `fallback`,
-    /// the training samples are read if a file has no others.
-    pub fn open_test(&self, path: &Path, dim: usize, fallback: bool) -> Result<Reader> {
-        let fallback = fallback && self.split.is_none();
-        let reader = open(path, &Options { fallback, ..self.options(Split::Test) }, dim)?;
-        if let (Some(split), None) = (reader.split(), self.split) {
-            let (read, other) = (split.name(), split.other().name());
-            note!("note: {}: reading the {read} split; --split {other} reads the other", shown(path));
-        }
-        Ok(reader)
-    }
-
-    /// Opens the training samples, or all samples, of a file with labels.
-    pub fn open_labelled(&self, path: &Path, dim: usize) -> Result<Reader> {
-        labelled(path, self.open(path, dim)?)
-    }
-}
-
-fn open(path: &Path, options: &Options, dim: usize) -> Result<Reader> {
-    let reader = Reader::open(path, options)?;
-    if reader.dim() != dim {
-        let found = count(reader.dim(), "feature");
-        bail!("{}: its samples have {found}, but the model was made for {dim}", path.display());
-    }
-    Ok(reader)
-}
-
-/// Refuses samples without labels.
-pub fn labelled(path: &Path, reader: Reader) -> Result<Reader> {
-    if !reader.has_labels() {
-        bail!("{}: no labels; name their column, key or array with --label", path.display());
-    }
-    Ok(reader)
-}
-
-/// Reads everything in a file: for commands that need all of it at once.
-pub fn read_all(mut reader: Reader) -> Result<(Vec<f32>, Option<Vec<Label>>)> {
-    let (mut x, mut labels) = (Vec::new(), Vec::new());
-    let labelled = reader.has_labels();
-    while let Some(batch) = reader.next(ROWS)? {
-        memory::grow(&mut x, batch.x.len())?;
-        x.extend(batch.x);
-        labels.extend(batch.labels.unwrap_or_default());
-    }
-    if x.is_empty() {
-        bail!("there are no samples in the file");
-    }
-    Ok((x, labelled.then_some(labels)))
-}
+pub use samples::{Samples, Target, labelled, note_skipped, read_all};
 
 /// Runs a function on this many threads.
 pub fn on_threads<T: Send>(asked: Option<usize>, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
@@ -142,6 +58,8 @@ pub fn ensure_memory(model: &Path, manifest: &Manifest, needed: usize) -> Result
 pub struct Predictor {
     /// The classifier.
     pub classifier: Classifier,
+    /// The encoder of its features.
+    pub encoder: Identity,
     /// The model behind it.
     pub session: Option<Session>,
 }
@@ -160,10 +78,10 @@ impl Predictor {
         let bytes = std::fs::metadata(path).map_or(0, |file| file.len() as usize);
         let advice = "use a model of a smaller --width";
         system::room().ensure(bytes.saturating_mul(3), &shown(path), advice)?;
-        let Inference { lift, classifier } = Inference::load(path)?;
+        let Inference { lift, encoder, classifier } = Inference::load(path)?;
         let needed = lift.predict_bytes(classifier.labels().len());
         system::room().ensure(needed, &format!("prediction with {}", shown(path)), advice)?;
-        Ok(Predictor { classifier, session: None })
+        Ok(Predictor { classifier, encoder, session: None })
     }
 
     /// Returns the classifier of a model, with the data for novelty if it is wanted.
@@ -173,7 +91,13 @@ impl Predictor {
             ensure_memory(path, session.manifest(), session.manifest().novelty_bytes(ROWS)?)?;
         }
         let classifier = if novelty { session.classifier()? } else { session.predictor()? };
-        Ok(Predictor { classifier, session: Some(session) })
+        let encoder = session.manifest().encoder.identity();
+        Ok(Predictor { classifier, encoder, session: Some(session) })
+    }
+
+    /// Returns what samples for prediction are read for. `path` is the model.
+    pub fn target(&self, path: &Path) -> Target {
+        Target::new(path, self.classifier.dim(), self.encoder.clone())
     }
 
     /// Returns the temperature of probabilities.
@@ -203,7 +127,8 @@ pub fn inference(session: &mut Session, path: &Path) -> Result<Inference> {
             shown(path)
         );
     }
-    Ok(Inference { lift: session.manifest().lift.clone(), classifier: session.predictor()? })
+    let (lift, encoder) = (session.manifest().lift.clone(), session.manifest().encoder.identity());
+    Ok(Inference { lift, encoder, classifier: session.predictor()? })
 }
 
 /// Warns if the temperature was fitted for other classes than the model has now.

@@ -11,7 +11,7 @@ use loranpac_data::text::escape_json;
 use loranpac_data::{Reader, Split};
 use serde_json::json;
 
-use super::{Predictor, ROWS, Samples, named, on_threads, raw, shown, warn_stale_temperature};
+use super::{Predictor, ROWS, Samples, named, note_skipped, on_threads, raw, shown, warn_stale_temperature};
 use crate::file::{self, Target};
 use crate::say::{Unwritten, note};
 
@@ -21,7 +21,8 @@ use crate::say::{Unwritten, note};
 pub struct Args {
     /// The model, or an inference file that export has written
     model: PathBuf,
-    /// A file of samples; the test split is read where a file has two. - reads standard input
+    /// A file of features, or, if the model has an encoder, a folder or archive of images, an image or a table of texts; the
+    /// test split is read where a file has two. - reads standard input
     file: PathBuf,
     /// Write to this file instead of standard output
     #[arg(long, short, value_name = "FILE")]
@@ -79,7 +80,7 @@ fn predict(args: &Args) -> Result<()> {
     let predictor = Predictor::open(&args.model, args.wants_novelty())?;
     let classifier = &predictor.classifier;
     let samples = Samples { split: args.samples.split.or(args.test.then_some(Split::Test)), ..args.samples.clone() };
-    let mut reader = samples.open_test(&args.file, classifier.dim(), true)?;
+    let mut reader = samples.open_test(&args.file, &predictor.target(&args.model), true)?;
     if args.probabilities && classifier.temperature().is_none() {
         note!("note: probabilities are uncalibrated; loranpac calibrate fits a temperature on held-out samples");
     }
@@ -143,7 +144,7 @@ fn write_answers(
         other => failed(io::Error::other(format!("{other:?}"))),
     };
     let mut out = csv::Writer::from_writer(BufWriter::new(out));
-    out.write_record(header(args, args.top.min(labels.len()), &labels)).map_err(unwritten)?;
+    out.write_record(header(args, reader.has_names(), args.top.min(labels.len()), &labels)).map_err(unwritten)?;
     answers(args, classifier, reader, |answer, _| out.write_record(answer.csv(args, &labels)).map_err(unwritten))?;
     out.flush().map_err(failed)
 }
@@ -157,6 +158,7 @@ fn answers(
 ) -> Result<()> {
     let temperature = classifier.temperature().unwrap_or(UNCALIBRATED);
     let top = args.top.min(classifier.labels().len());
+    let named = reader.has_names();
     while let Some(batch) = reader.next(ROWS)? {
         let x = Features::new(&batch.x, classifier.dim())?;
         let scores = classifier.scores(x)?;
@@ -165,16 +167,19 @@ fn answers(
             let novelty = novelty.as_ref().map(|novelty| novelty[i]);
             let rejected = args.reject.zip(novelty).is_some_and(|(limit, novelty)| novelty > limit);
             let shares = args.probabilities.then(|| softmax(row, temperature));
-            let answer = Answer { number: batch.first + i, best, row, shares, novelty, rejected };
+            let name = batch.names.as_ref().filter(|_| named).map(|names| names[i].as_str());
+            let answer = Answer { number: batch.first + i, name, best, row, shares, novelty, rejected };
             take(&answer, classifier)?;
         }
     }
+    note_skipped(reader);
     Ok(())
 }
 
 /// The answer for one sample.
 struct Answer<'a> {
     number: usize,
+    name: Option<&'a str>,
     best: Vec<(usize, f32)>,
     row: &'a [f32],
     shares: Option<Vec<f64>>,
@@ -185,6 +190,7 @@ struct Answer<'a> {
 impl Answer<'_> {
     fn csv(&self, args: &Args, labels: &[String]) -> Vec<String> {
         let mut cells = vec![self.number.to_string()];
+        cells.extend(self.name.map(str::to_owned));
         for (class, score) in &self.best {
             cells.push(if self.rejected { String::new() } else { labels[*class].clone() });
             cells.push(score.to_string());
@@ -207,6 +213,9 @@ impl Answer<'_> {
         });
         let label = (!self.rejected).then(|| &classifier.labels()[self.best[0].0]);
         let mut value = json!({ "row": self.number, "label": label, "best": best.collect::<Vec<_>>() });
+        if let Some(name) = self.name {
+            value["name"] = json!(name);
+        }
         if let Some(novelty) = self.novelty {
             (value["novelty"], value["rejected"]) = (json!(novelty), json!(self.rejected));
         }
@@ -223,6 +232,7 @@ impl Answer<'_> {
 /// Answers by column.
 #[derive(Default)]
 struct Arrays {
+    names: Vec<Label>,
     labels: Vec<Label>,
     score: Vec<f64>,
     probability: Vec<f64>,
@@ -234,6 +244,7 @@ struct Arrays {
 impl Arrays {
     fn add(&mut self, answer: &Answer<'_>, args: &Args, classifier: &Classifier) {
         let (class, score) = answer.best[0];
+        self.names.extend(answer.name.map(|name| Label::Text(name.to_owned())));
         self.labels.push(classifier.labels()[class].clone());
         self.score.push(score.into());
         self.probability.extend(answer.shares.as_ref().map(|shares| shares[class]));
@@ -247,6 +258,9 @@ impl Arrays {
     fn write(self, path: &Path, classifier: &Classifier) -> Result<()> {
         let labels = &classifier.labels();
         let mut columns = vec![("label", Column::Labels(self.labels)), ("score", Column::Float(self.score))];
+        if !self.names.is_empty() {
+            columns.push(("name", Column::Labels(self.names)));
+        }
         let extra = [("probability", self.probability), ("novelty", self.novelty), ("rejected", self.rejected)];
         let extra = extra.into_iter().filter(|(_, values)| !values.is_empty());
         columns.extend(extra.map(|(name, values)| (name, Column::Float(values))));
@@ -259,8 +273,9 @@ impl Arrays {
     }
 }
 
-fn header(args: &Args, top: usize, labels: &[String]) -> Vec<String> {
+fn header(args: &Args, names: bool, top: usize, labels: &[String]) -> Vec<String> {
     let mut cells = vec!["row".to_owned()];
+    cells.extend(names.then(|| "name".to_owned()));
     for place in 1..=top {
         let end = if top == 1 { String::new() } else { format!("_{place}") };
         cells.extend([format!("label{end}"), format!("score{end}")]);

@@ -426,7 +426,7 @@ impl World {
             return;
         }
         let lift = model.manifest().lift.clone();
-        let inference = Inference { lift, classifier: model.classifier().unwrap() };
+        let inference = Inference { lift, encoder: Default::default(), classifier: model.classifier().unwrap() };
         let place = self.folder.path().join("exported.safetensors");
         inference.save(&place, Precision::F32).unwrap();
         let read = Inference::load(&place).unwrap();

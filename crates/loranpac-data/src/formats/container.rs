@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use loranpac::Label;
+
 use super::names::{self, FEATURES, LABELS};
 use super::stream::Stream;
 use crate::error::{ArrayProblem, Error};
-use crate::rows::{LABEL, Options, Piece, Rows, Split};
+use crate::rows::{EncodedBy, LABEL, Options, Piece, Rows, Split};
 
 /// A file, or a folder, with named arrays.
 pub(crate) trait Container: Send {
@@ -24,7 +26,11 @@ pub(crate) struct Pair {
     dim: usize,
     row: usize,
     split: Option<Split>,
+    encoder: Option<EncodedBy>,
 }
+
+/// The array with the name and the digest of the encoder.
+const ENCODER: &str = "encoder";
 
 /// Finds features and labels: by the names in `options`, else by usual names (`x` and `y`), else by usual names of the
 /// split (`x_train` and `y_train`).
@@ -55,7 +61,18 @@ pub(super) fn choose(path: &Path, container: &mut dyn Container, options: &Optio
     let both = |own: &Split| names.iter().any(|name| names::is_usual(name, FEATURES, own.other().suffix()));
     let x = (x.clone(), container.array(&x)?);
     let y = y.map(|name| container.array(&name).map(|stream| (name, stream))).transpose()?;
-    Ok(Pair { split: own.filter(both), ..Pair::new(path, x, y)? })
+    let encoder = if names.iter().any(|name| name == ENCODER) { encoder(container)? } else { None };
+    Ok(Pair { split: own.filter(both), encoder, ..Pair::new(path, x, y)? })
+}
+
+/// The encoder of a file: an array with two texts. Another array of that name is none of ours.
+fn encoder(container: &mut dyn Container) -> Result<Option<EncodedBy>, Error> {
+    let mut array = container.array(ENCODER)?;
+    let texts = if array.shape == [2] { array.labels(2).unwrap_or_default() } else { Vec::new() };
+    Ok(match &texts[..] {
+        [Label::Text(name), Label::Text(digest)] => Some(EncodedBy { name: name.clone(), digest: digest.clone() }),
+        _ => None,
+    })
 }
 
 /// The array with a usual name and a suffix. The first of the usual names wins; others must be unique.
@@ -78,7 +95,7 @@ impl Pair {
             let expected = format!("({rows},), one per row of {},", x.0);
             return Err(refuse(name, ArrayProblem::Shape { found: labels.shape.clone(), expected }));
         }
-        Ok(Pair { path: path.to_owned(), x, y, rows, dim, row: 0, split: None })
+        Ok(Pair { path: path.to_owned(), x, y, rows, dim, row: 0, split: None, encoder: None })
     }
 }
 
@@ -97,6 +114,10 @@ impl Rows for Pair {
 
     fn split(&self) -> Option<Split> {
         self.split
+    }
+
+    fn encoder(&self) -> Option<&EncodedBy> {
+        self.encoder.as_ref()
     }
 
     fn read(&mut self, most: usize) -> Result<Piece, Error> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use loranpac_data::disk;
 
-use super::{Input, InputOptions, Source, Tags, layout, read_limited, to_data};
+use super::{Input, InputOptions, Present, Source, Tags, layout, read_limited, to_data};
 use crate::error::Error;
 
 /// The most folders inside one another.
@@ -18,6 +18,7 @@ const LONGEST_LIST: u64 = 256 << 20;
 pub(super) struct Files {
     files: std::vec::IntoIter<(String, PathBuf, Tags)>,
     skipped: Vec<String>,
+    present: Present,
     options: InputOptions,
 }
 
@@ -29,11 +30,9 @@ impl Files {
         walk(path, "", &mut vec![own], &mut found)?;
         found.sort();
         let (names, paths): (Vec<String>, Vec<PathBuf>) = found.into_iter().unzip();
-        let (wanted, skipped) = layout::choose(path, &names, options)?;
-        let chosen: Vec<&str> = wanted.iter().map(|&at| names[at].as_str()).collect();
-        let tags = layout::tags(path, &chosen, false)?;
-        let files = wanted.iter().zip(tags).map(|(&at, tags)| (names[at].clone(), paths[at].clone(), tags));
-        Ok(Files { files: files.collect::<Vec<_>>().into_iter(), skipped, options: options.clone() })
+        let layout::Arranged { inputs, skipped, present } = layout::arrange(path, &names, false, options)?;
+        let files = inputs.into_iter().map(|(at, tags)| (names[at].clone(), paths[at].clone(), tags));
+        Ok(Files { files: files.collect::<Vec<_>>().into_iter(), skipped, present, options: options.clone() })
     }
 
     /// The files of a list: one path per line, optionally followed by a blank and a label.
@@ -65,17 +64,24 @@ impl Files {
         if files.is_empty() {
             return Err(Error::NoInputs { path: path.to_owned(), modality: options.modality });
         }
-        Ok(Files { files: files.into_iter(), skipped, options: options.clone() })
+        layout::unify(files.iter_mut().filter_map(|(.., tags)| tags.label.as_mut()).collect());
+        let present = Present::of(files.iter().map(|(.., tags)| tags));
+        Ok(Files { files: files.into_iter(), skipped, present, options: options.clone() })
     }
 
     /// One file.
     pub fn single(path: &Path, options: &InputOptions) -> Files {
         let file = (path.display().to_string(), path.to_owned(), Tags::default());
-        Files { files: vec![file].into_iter(), skipped: Vec::new(), options: options.clone() }
+        let present = Present { names: true, ..Present::default() };
+        Files { files: vec![file].into_iter(), skipped: Vec::new(), present, options: options.clone() }
     }
 }
 
 impl Source for Files {
+    fn present(&self) -> Present {
+        self.present
+    }
+
     fn len(&self) -> Option<usize> {
         Some(self.files.len())
     }

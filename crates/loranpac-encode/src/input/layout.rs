@@ -5,7 +5,7 @@ use std::path::Path;
 use loranpac::Label;
 use loranpac_data::{Split, text};
 
-use super::{InputOptions, Tags};
+use super::{InputOptions, Present, Tags};
 use crate::error::Error;
 use crate::image;
 use crate::modality::Modality;
@@ -39,9 +39,38 @@ pub(super) fn clean(name: &str) -> String {
     name.split(['/', '\\']).filter(|part| !part.is_empty() && *part != ".").collect::<Vec<_>>().join("/")
 }
 
+/// The inputs among files.
+pub(super) struct Arranged {
+    /// The place of each input among the files, and its tags.
+    pub inputs: Vec<(usize, Tags)>,
+    /// Names of files that were skipped.
+    pub skipped: Vec<String>,
+    /// Which tags the inputs of all splits have.
+    pub present: Present,
+}
+
+/// Finds the inputs among files by their names, with the tags that their folders stand for.
+pub(super) fn arrange(
+    path: &Path,
+    names: &[String],
+    archive: bool,
+    options: &InputOptions,
+) -> Result<Arranged, Error> {
+    let (wanted, skipped) = choose(path, names, options)?;
+    let chosen: Vec<&str> = wanted.iter().map(|&at| names[at].as_str()).collect();
+    let tags = tags(path, &chosen, archive)?;
+    let present = Present::of(tags.iter());
+    let inputs: Vec<(usize, Tags)> =
+        wanted.into_iter().zip(tags).filter(|(_, tags)| options.takes(tags.split)).collect();
+    match options.split.filter(|_| inputs.is_empty()) {
+        Some(split) => Err(Error::NoSplit { path: path.to_owned(), split: split.name() }),
+        None => Ok(Arranged { inputs, skipped, present }),
+    }
+}
+
 /// Divides the names of files into wanted ones, as indices, and those to skip. A file of another kind is an error unless
 /// bad inputs are skipped.
-pub(super) fn choose(
+fn choose(
     path: &Path,
     names: &[String],
     options: &InputOptions,
@@ -68,7 +97,7 @@ pub(super) fn choose(
 }
 
 /// The tags of files, by their names. The first folder of an archive is left out if all files share it.
-pub(super) fn tags(path: &Path, names: &[&str], archive: bool) -> Result<Vec<Tags>, Error> {
+fn tags(path: &Path, names: &[&str], archive: bool) -> Result<Vec<Tags>, Error> {
     let mut folders: Vec<Vec<&str>> = names.iter().map(|name| above(name)).collect();
     let top = folders.first().and_then(|folder| folder.first()).copied();
     if archive
@@ -110,7 +139,17 @@ pub(super) fn tags(path: &Path, names: &[&str], archive: bool) -> Result<Vec<Tag
         3 if level(0).0 => &[Role::Split, Role::Domain, Role::Class],
         _ => return Err(refuse(0, format!("its {depth} folders have no meaning"))),
     };
-    Ok(folders.iter().map(|folder| assign(roles, folder)).collect())
+    let mut tags: Vec<Tags> = folders.iter().map(|folder| assign(roles, folder)).collect();
+    unify(tags.iter_mut().filter_map(|tags| tags.label.as_mut()).collect());
+    unify(tags.iter_mut().filter_map(|tags| tags.domain.as_mut()).collect());
+    Ok(tags)
+}
+
+/// Makes all labels texts if one of them is: 1 and "1" are different classes.
+pub(crate) fn unify(labels: Vec<&mut Label>) {
+    if labels.iter().any(|label| matches!(label, Label::Text(_))) {
+        labels.into_iter().for_each(|label| *label = Label::Text(label.to_string()));
+    }
 }
 
 /// The meaning of a folder.

@@ -47,6 +47,8 @@ pub struct InputOptions {
     pub column: Option<String>,
     /// Column of a table with the labels. None: `y`, `labels`, `label`, `class` or `target`.
     pub label: Option<String>,
+    /// The split to read, of sources that have splits. None: all.
+    pub split: Option<Split>,
     /// Whether files of other kinds are skipped rather than refused.
     pub skip_bad: bool,
     /// The most bytes of one file, unpacked.
@@ -56,7 +58,12 @@ pub struct InputOptions {
 impl InputOptions {
     /// The usual options: usual names, nothing skipped, files of up to 256 MiB.
     pub fn new(modality: Modality) -> InputOptions {
-        InputOptions { modality, column: None, label: None, skip_bad: false, largest: 256 << 20 }
+        InputOptions { modality, column: None, label: None, split: None, skip_bad: false, largest: 256 << 20 }
+    }
+
+    /// Whether inputs of a split are read.
+    fn takes(&self, split: Option<Split>) -> bool {
+        self.split.is_none_or(|wanted| split.is_none_or(|split| split == wanted))
     }
 }
 
@@ -91,8 +98,32 @@ pub struct Tags {
     pub domain: Option<Label>,
 }
 
+/// Which tags the inputs of a source have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Present {
+    /// Whether they have labels.
+    pub labels: bool,
+    /// Whether they have splits.
+    pub splits: bool,
+    /// Whether they have names of their own, rather than numbers of rows.
+    pub names: bool,
+}
+
+impl Present {
+    /// The tags that occur among these.
+    fn of<'a>(tags: impl Iterator<Item = &'a Tags>) -> Present {
+        tags.fold(Present::default(), |seen, tags| Present {
+            labels: seen.labels || tags.label.is_some(),
+            splits: seen.splits || tags.split.is_some(),
+            names: true,
+        })
+    }
+}
+
 /// A source of inputs.
 trait Source: Send {
+    /// Which tags its inputs have.
+    fn present(&self) -> Present;
     /// Number of inputs, if it is known before they are read.
     fn len(&self) -> Option<usize>;
     /// Files that were skipped.
@@ -118,6 +149,15 @@ impl Inputs {
     pub fn open(paths: &[PathBuf], options: &InputOptions) -> Result<Inputs, Error> {
         let sources = paths.iter().map(|path| open(path, options)).collect::<Result<Vec<_>, Error>>()?;
         Ok(Inputs { sources, at: 0 })
+    }
+
+    /// Which tags the inputs have; some of them, if there are several sources.
+    pub fn present(&self) -> Present {
+        self.sources.iter().map(|source| source.present()).fold(Present::default(), |seen, more| Present {
+            labels: seen.labels || more.labels,
+            splits: seen.splits || more.splits,
+            names: seen.names || more.names,
+        })
     }
 
     /// Number of inputs, if it is known before they are read.
@@ -178,6 +218,21 @@ fn open(path: &Path, options: &InputOptions) -> Result<Box<dyn Source>, Error> {
         return Ok(Box::new(files::Files::single(path, options)));
     }
     Err(Error::UnknownSource { path: path.to_owned() })
+}
+
+/// Whether a path looks like raw inputs, rather than a file of features: a folder without arrays, an archive, an image, a
+/// list, or a table with a column of texts or paths. `column` is the column that the user names.
+pub fn looks_raw(path: &Path, column: Option<&str>) -> bool {
+    if path.is_dir() {
+        let is_array = |entry: std::fs::DirEntry| entry.path().extension().is_some_and(|e| e == "npy");
+        return !std::fs::read_dir(path).into_iter().flatten().flatten().any(is_array);
+    }
+    let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    let ends = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
+    if ends(&[".csv", ".tsv", ".jsonl", ".ndjson", ".parquet"]) {
+        return table::looks_raw(path, column);
+    }
+    ends(&[".tar", ".tar.gz", ".tgz", ".zip", ".txt"]) || layout::is_wanted(&name, Modality::Image)
 }
 
 /// The contents of a file that was read from anywhere.

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use loranpac_data::{TextOptions, TextRow, Texts};
+use loranpac_data::{Options, Reader, Split, TextOptions, TextRow, Texts};
 
-use super::{Data, Input, InputOptions, Source, Tags, files};
+use super::{Data, Input, InputOptions, Present, Source, Tags, files};
 use crate::error::Error;
 use crate::modality::Modality;
 
@@ -32,27 +32,70 @@ impl Table {
             Modality::Image => PATHS,
         };
         let (text, label) = (options.column.clone(), options.label.clone());
-        let texts = Texts::open(path, &TextOptions { text, usual, label, format: None })?;
+        let text_options = TextOptions { text, usual, label, format: None };
+        let texts = Texts::open(path, &text_options)?;
+        if let Some(split) = options.split.filter(|_| texts.has_splits())
+            && !has_split(Texts::open(path, &text_options)?, split)?
+        {
+            return Err(Error::NoSplit { path: path.to_owned(), split: split.name() });
+        }
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         Ok(Table { texts, folder, rows: Vec::new(), row: 0, options: options.clone() })
+    }
+
+    /// The next row of the split; none at the end.
+    fn row(&mut self) -> Result<Option<TextRow>, Error> {
+        loop {
+            if self.rows.is_empty() {
+                self.rows = self.texts.next(ROWS)?;
+                self.rows.reverse();
+            }
+            let Some(row) = self.rows.pop() else { return Ok(None) };
+            self.row += 1;
+            if self.options.takes(row.split) {
+                return Ok(Some(row));
+            }
+        }
+    }
+}
+
+/// Whether a table has a column of texts or paths, and no features. A CSV file has a column for each feature, which its
+/// names do not reveal.
+pub(super) fn looks_raw(path: &Path, column: Option<&str>) -> bool {
+    let has = |usual| {
+        let options = TextOptions { text: column.map(str::to_owned), usual, ..TextOptions::default() };
+        Texts::open(path, &options).is_ok()
+    };
+    let csv = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv") || e.eq_ignore_ascii_case("tsv"));
+    (has(TEXTS) || has(PATHS)) && (csv || column.is_some() || Reader::open(path, &Options::default()).is_err())
+}
+
+/// Whether a table has a row of a split.
+fn has_split(mut texts: Texts, split: Split) -> Result<bool, Error> {
+    loop {
+        let rows = texts.next(ROWS)?;
+        if rows.is_empty() || rows.iter().any(|row| row.split == Some(split)) {
+            return Ok(!rows.is_empty());
+        }
     }
 }
 
 impl Source for Table {
+    fn present(&self) -> Present {
+        let names = self.options.modality == Modality::Image;
+        Present { labels: self.texts.has_labels(), splits: self.texts.has_splits(), names }
+    }
+
     fn len(&self) -> Option<usize> {
         None
     }
 
     fn next(&mut self) -> Option<Result<Input, Error>> {
-        if self.rows.is_empty() {
-            match self.texts.next(ROWS) {
-                Ok(rows) => self.rows = rows.into_iter().rev().collect(),
-                Err(error) => return Some(Err(error.into())),
-            }
-        }
-        let TextRow { text, label, split, domain } = self.rows.pop()?;
+        let TextRow { text, label, split, domain } = match self.row() {
+            Ok(row) => row?,
+            Err(error) => return Some(Err(error)),
+        };
         let tags = Tags { label, split, domain };
-        self.row += 1;
         match self.options.modality {
             Modality::Text => Some(Ok(Input { name: format!("row {}", self.row - 1), data: Data::Text(text), tags })),
             Modality::Image => {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 use tar::{EntryType, Header, PaxExtensions};
 
-use super::{Input, InputOptions, Source, Tags, layout, read_limited, to_data};
+use super::{Input, InputOptions, Present, Source, Tags, layout, read_limited, to_data};
 use crate::error::Error;
 
 /// Size of a header, and the unit to which contents are padded.
@@ -23,6 +23,7 @@ pub(super) struct Tape {
     /// Name, offset, size and tags of each input.
     entries: std::vec::IntoIter<(String, u64, u64, Tags)>,
     skipped: Vec<String>,
+    present: Present,
     options: InputOptions,
 }
 
@@ -44,16 +45,18 @@ impl Tape {
         }
         found.sort();
         let names: Vec<String> = found.iter().map(|entry| entry.0.clone()).collect();
-        let (wanted, skipped) = layout::choose(path, &names, options)?;
-        let chosen: Vec<&str> = wanted.iter().map(|&at| names[at].as_str()).collect();
-        let tags = layout::tags(path, &chosen, true)?;
-        let entries = wanted.iter().zip(tags).map(|(&at, tags)| (names[at].clone(), found[at].1, found[at].2, tags));
+        let layout::Arranged { inputs, skipped, present } = layout::arrange(path, &names, true, options)?;
+        let entries = inputs.into_iter().map(|(at, tags)| (names[at].clone(), found[at].1, found[at].2, tags));
         let entries = entries.collect::<Vec<_>>().into_iter();
-        Ok(Tape { path: path.to_owned(), file, entries, skipped, options: options.clone() })
+        Ok(Tape { path: path.to_owned(), file, entries, skipped, present, options: options.clone() })
     }
 }
 
 impl Source for Tape {
+    fn present(&self) -> Present {
+        self.present
+    }
+
     fn len(&self) -> Option<usize> {
         Some(self.entries.len())
     }
@@ -82,6 +85,7 @@ pub(super) struct Packed {
     /// Entries whose headers were read.
     at: usize,
     skipped: Vec<String>,
+    present: Present,
     options: InputOptions,
 }
 
@@ -98,12 +102,10 @@ impl Packed {
             headers.skip(entry.size).map_err(refuse)?;
             names.push(entry.name);
         }
-        let (wanted, skipped) = layout::choose(path, &names, options)?;
-        let chosen: Vec<&str> = wanted.iter().map(|&at| names[at].as_str()).collect();
-        let tags = layout::tags(path, &chosen, true)?;
-        let wanted = wanted.into_iter().zip(tags).collect::<Vec<_>>().into_iter().peekable();
+        let layout::Arranged { inputs, skipped, present } = layout::arrange(path, &names, true, options)?;
+        let wanted = inputs.into_iter().peekable();
         let headers = unpack(open()?);
-        Ok(Packed { path: path.to_owned(), headers, wanted, at: 0, skipped, options: options.clone() })
+        Ok(Packed { path: path.to_owned(), headers, wanted, at: 0, skipped, present, options: options.clone() })
     }
 
     /// The next input. An error is one of the archive.
@@ -129,6 +131,10 @@ impl Packed {
 }
 
 impl Source for Packed {
+    fn present(&self) -> Present {
+        self.present
+    }
+
     fn len(&self) -> Option<usize> {
         Some(self.wanted.len())
     }

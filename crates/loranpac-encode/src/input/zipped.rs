@@ -6,7 +6,7 @@ use std::path::Path;
 
 use zip::ZipArchive;
 
-use super::{Input, InputOptions, Source, Tags, layout, read_limited, to_data};
+use super::{Input, InputOptions, Present, Source, Tags, layout, read_limited, to_data};
 use crate::error::Error;
 
 pub(super) struct Zipped {
@@ -14,6 +14,7 @@ pub(super) struct Zipped {
     /// Name, place in the archive and tags of each input.
     entries: std::vec::IntoIter<(String, usize, Tags)>,
     skipped: Vec<String>,
+    present: Present,
     options: InputOptions,
 }
 
@@ -36,11 +37,10 @@ impl Zipped {
         }
         found.sort();
         let names: Vec<String> = found.iter().map(|entry| entry.0.clone()).collect();
-        let (wanted, skipped) = layout::choose(path, &names, options)?;
-        let chosen: Vec<&str> = wanted.iter().map(|&at| names[at].as_str()).collect();
-        let tags = layout::tags(path, &chosen, true)?;
-        let entries = wanted.iter().zip(tags).map(|(&at, tags)| (names[at].clone(), found[at].1, tags));
-        Ok(Zipped { archive, entries: entries.collect::<Vec<_>>().into_iter(), skipped, options: options.clone() })
+        let layout::Arranged { inputs, skipped, present } = layout::arrange(path, &names, true, options)?;
+        let entries = inputs.into_iter().map(|(at, tags)| (names[at].clone(), found[at].1, tags));
+        let entries = entries.collect::<Vec<_>>().into_iter();
+        Ok(Zipped { archive, entries, skipped, present, options: options.clone() })
     }
 
     fn read(&mut self, name: &str, at: usize) -> Result<super::Data, Error> {
@@ -52,6 +52,10 @@ impl Zipped {
 }
 
 impl Source for Zipped {
+    fn present(&self) -> Present {
+        self.present
+    }
+
     fn len(&self) -> Option<usize> {
         Some(self.entries.len())
     }

@@ -60,6 +60,7 @@ impl Manifest {
         if (explicit && self.keeps_samples()) || (infinite && !self.keeps_samples()) {
             return Err("its parts are not those of a model with its lift".to_owned());
         }
+        self.encoder.identity().check()?;
         let Encoder { samples, mean, squares, .. } = &self.encoder;
         let described =
             mean.len() == squares.len() && (mean.len() == self.lift.dim || (mean.is_empty() && *samples == 0));

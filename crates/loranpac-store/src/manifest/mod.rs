@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use file::MAGIC;
 
-use crate::encoder::Encoder;
+use crate::encoder::{Encoder, Identity};
 use crate::error::Error;
 use crate::lift::LiftRecord;
 use crate::segment::FileEntry;
@@ -30,8 +30,8 @@ pub struct Settings {
     pub config: Config,
     /// Number of earlier versions to keep.
     pub keep: usize,
-    /// The name of the encoder.
-    pub encoder: Option<String>,
+    /// The encoder, if it is known.
+    pub encoder: Option<Identity>,
 }
 
 /// Everything about a model except its numbers.
@@ -265,7 +265,7 @@ impl Manifest {
             lift: settings.lift.clone(),
             config: settings.config.validate()?,
             keep: settings.keep,
-            encoder: Encoder::named(settings.encoder.clone()),
+            encoder: Encoder::new(settings.encoder.clone().unwrap_or_default()),
             samples: 0,
             losses: Default::default(),
             latest_cut: Default::default(),
@@ -320,6 +320,14 @@ impl Manifest {
             table.get_or_insert(&class.label);
         });
         table
+    }
+
+    /// Refuses an encoder that is not the model's.
+    pub fn check_encoder(&self, identity: &Identity) -> Result<(), Error> {
+        match self.encoder.identity().differs(identity) {
+            Some(difference) => Err(Error::OtherEncoder { difference }),
+            None => Ok(()),
+        }
     }
 
     /// Returns the temperature of probabilities, if one was fitted.

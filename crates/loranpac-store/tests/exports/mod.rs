@@ -33,7 +33,7 @@ pub fn with_weights(lift: LiftRecord, labels: &[Label], mut weight: impl FnMut(u
         column.iter_mut().enumerate().for_each(|(i, value)| *value = weight(class, i));
         Ok(())
     });
-    Inference { lift, classifier: classifier.unwrap().with_temperature(Some(0.1)) }
+    Inference { lift, encoder: Default::default(), classifier: classifier.unwrap().with_temperature(Some(0.1)) }
 }
 
 /// A model that has learned five clusters, and what prediction needs of it.
@@ -47,7 +47,7 @@ pub fn learned(dim: usize, width: usize) -> (Model, Inference) {
         learner.learn(Features::new(&x, dim).unwrap(), &vec![label.clone(); 40]).unwrap();
     }
     let classifier = learner.classifier().unwrap().with_temperature(Some(0.1));
-    (learner, Inference { lift, classifier })
+    (learner, Inference { lift, encoder: Default::default(), classifier })
 }
 
 /// Samples of different lengths, among them zero and `longest`.

@@ -1,0 +1,277 @@
+//! Samples of a model: files of features, or images and texts for its encoder.
+
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use anyhow::{Context, Result, bail};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use loranpac::{Label, memory};
+use loranpac_data::text::escape;
+use loranpac_data::{EncodedBy, Options, Reader, Split};
+use loranpac_encode::input::looks_raw;
+use loranpac_encode::{Encoder, InputOptions, Limits, RawOptions, Watch, hex, read_raw};
+use loranpac_store::{Identity, Manifest, Reference};
+use tempfile::TempDir;
+
+use super::{ROWS, raw, shown};
+use crate::encoding::{self, Encoding};
+use crate::progress::Count;
+use crate::say::note;
+use crate::words::count;
+
+/// The most bytes of texts from standard input.
+const MOST_STDIN: u64 = 256 << 20;
+
+/// How samples are read.
+#[derive(clap::Args, Clone)]
+pub struct Samples {
+    /// Column, key or array with the labels [default: y, labels, label, class or target]
+    #[arg(long, value_name = "NAME", help_heading = "Samples")]
+    pub label: Option<String>,
+    /// Column, key or array with the features [default: x, embeddings, embedding or features]
+    #[arg(long, value_name = "NAME", help_heading = "Samples")]
+    pub features: Option<String>,
+    /// Format of standard input (file name -), or of files of features with another extension: csv, jsonl, npy, npz,
+    /// parquet, ...; standard input can also be txt, a text in each line
+    #[arg(long, value_name = "NAME", help_heading = "Samples")]
+    pub format: Option<String>,
+    /// Which samples to read of a file with x_train and x_test, with a column split, or of a folder with folders train and
+    /// test [default: train; predict, eval and calibrate: test]
+    #[arg(long, value_name = "SPLIT", help_heading = "Samples",
+        value_parser = PossibleValuesParser::new(["train", "test"]).map(|name| match name.as_str() {
+            "test" => Split::Test,
+            _ => Split::Train,
+        }))]
+    pub split: Option<Split>,
+    /// The encoder: a folder with model.safetensors and config.json, a .safetensors or .onnx file, the address of an
+    /// embedding server, or one that is built in (text-ngrams, image-basic); for features, any name [default: the model's]
+    #[arg(long, value_name = "ENCODER", help_heading = "Encoder")]
+    pub encoder: Option<String>,
+    #[command(flatten)]
+    pub encoding: Encoding,
+}
+
+/// The model that samples are read for.
+pub struct Target {
+    path: PathBuf,
+    dim: usize,
+    /// Its encoder.
+    pub encoder: Identity,
+    /// Whether the samples are read twice.
+    twice: bool,
+    /// Whether the progress of encoding is not shown.
+    quiet: bool,
+    opened: OnceLock<Arc<dyn Encoder>>,
+    /// Features that were encoded, for the second time if there is no cache.
+    interim: OnceLock<TempDir>,
+}
+
+impl Target {
+    /// A model with a number of features and an encoder.
+    pub fn new(path: &Path, dim: usize, encoder: Identity) -> Target {
+        let (opened, interim) = (OnceLock::new(), OnceLock::new());
+        Target { path: path.to_owned(), dim, encoder, twice: false, quiet: false, opened, interim }
+    }
+
+    /// The model with this manifest.
+    pub fn of(path: &Path, manifest: &Manifest) -> Target {
+        Target::new(path, manifest.lift.dim, manifest.encoder.identity())
+    }
+
+    /// The same, for a command that reads samples twice.
+    pub fn read_twice(self, quiet: bool) -> Target {
+        Target { twice: true, quiet, ..self }
+    }
+
+    /// Refuses features of another encoder than the model's.
+    fn check(&self, file: &Path, by: &EncodedBy) -> Result<()> {
+        match self.encoder.differs(&identity_of(by)) {
+            Some(difference) => bail!("{}: its features are of another encoder: {difference}", shown(file)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The identity of the encoder that a file names.
+pub fn identity_of(by: &EncodedBy) -> Identity {
+    let reference = Reference { digest: by.digest.clone(), location: None, preprocess: None };
+    Identity { name: Some(by.name.clone()), reference: Some(reference) }
+}
+
+impl Samples {
+    /// Returns the options; `split` is the default split.
+    pub fn options(&self, split: Split) -> Options {
+        let (label, features, format) = (self.label.clone(), self.features.clone(), self.format.clone());
+        Options { split: self.split.unwrap_or(split), fallback: false, label, features, format }
+    }
+
+    /// Opens the training samples, or all samples, of a file.
+    pub fn open(&self, path: &Path, target: &Target) -> Result<Reader> {
+        self.read(path, self.options(Split::Train), target)
+    }
+
+    /// Opens the test samples, or all samples, of a file, and prints the chosen split if it has two. With `fallback`,
+    /// the training samples are read if a file has no others.
+    pub fn open_test(&self, path: &Path, target: &Target, fallback: bool) -> Result<Reader> {
+        let fallback = fallback && self.split.is_none();
+        let reader = self.read(path, Options { fallback, ..self.options(Split::Test) }, target)?;
+        if let (Some(split), None) = (reader.split(), self.split) {
+            let (read, other) = (split.name(), split.other().name());
+            note!("note: {}: reading the {read} split; --split {other} reads the other", shown(path));
+        }
+        Ok(reader)
+    }
+
+    /// Opens the training samples, or all samples, of a file with labels.
+    pub fn open_labelled(&self, path: &Path, target: &Target) -> Result<Reader> {
+        labelled(path, self.open(path, target)?)
+    }
+
+    /// Returns the encoder that the user names with --encoder: an encoder that exists, or else a name.
+    pub fn named_encoder(&self, target: &Target) -> Result<Option<Identity>> {
+        let Some(name) = &self.encoder else { return Ok(None) };
+        if !encoding::is_encoder(name) {
+            return Ok(Some(Identity::named(name)));
+        }
+        let encoder = self.encoder_of(target)?;
+        Ok(Some(self.encoding.identity(&*encoder, name)?))
+    }
+
+    fn read(&self, path: &Path, options: Options, target: &Target) -> Result<Reader> {
+        let stdin = path.as_os_str() == "-";
+        let text_lines = stdin && self.format.as_deref() == Some("txt");
+        let is_raw = match stdin {
+            true => text_lines || self.encoding.text.is_some(),
+            false => self.features.is_none() && looks_raw(path, self.encoding.text.as_deref()),
+        };
+        let reader = match is_raw {
+            false => Reader::open(path, &options)?,
+            true if stdin => {
+                let spooled = spool(self.format.as_deref().unwrap_or("txt"))?;
+                self.read_raw(&spooled.1, options, target)?
+            }
+            true => self.read_raw(path, options, target)?,
+        };
+        if reader.dim() != target.dim {
+            let found = count(reader.dim(), "feature");
+            bail!("{}: its samples have {found}, but the model was made for {}", shown(path), target.dim);
+        }
+        if let Some(by) = reader.encoder() {
+            target.check(path, by)?;
+        }
+        Ok(reader)
+    }
+
+    /// Opens images or texts.
+    fn read_raw(&self, path: &Path, options: Options, target: &Target) -> Result<Reader> {
+        let known = target.encoder.reference.as_ref().is_some_and(|reference| reference.location.is_some());
+        if self.encoder.is_none() && !known {
+            bail!(
+                "{0}: images and texts need an encoder, and the model has none; give --encoder ENCODER, or encode them \
+                 first: loranpac embed ENCODER {0} -o FILE.npz",
+                shown(path)
+            );
+        }
+        let encoder = self.encoder_of(target)?;
+        let inputs = InputOptions {
+            column: self.encoding.text.clone(),
+            label: options.label,
+            split: Some(options.split),
+            skip_bad: self.encoding.skip_bad,
+            ..InputOptions::new(encoder.modality())
+        };
+        let mut cache = self.encoding.cache(&*encoder, None)?;
+        if cache.is_none() && target.twice {
+            let folder = match target.interim.get() {
+                Some(folder) => folder,
+                None => {
+                    let new = TempDir::new().context("cannot create a temporary folder")?;
+                    target.interim.get_or_init(|| new)
+                }
+            };
+            cache = Some(encoding::cache_in(folder.path(), &*encoder, None)?);
+        }
+        let options = RawOptions { inputs, fallback: options.fallback, cache, limits: Limits::default() };
+        let (name, quiet) = (raw(path), target.quiet);
+        let watch = |total: Option<usize>| -> Option<Watch> {
+            let bar = Count::new(&name, total.map(|total| total as u64), quiet);
+            Some(Box::new(move |inputs| bar.add(inputs as u64)))
+        };
+        Ok(read_raw(path, encoder, options, watch)?)
+    }
+
+    /// Opens the encoder of raw inputs: the one that the user names, or the model's. It must be the model's.
+    fn encoder_of(&self, target: &Target) -> Result<Arc<dyn Encoder>> {
+        if let Some(encoder) = target.opened.get() {
+            return Ok(encoder.clone());
+        }
+        let reference = target.encoder.reference.as_ref();
+        let preprocess = self.encoding.preprocess.clone().or_else(|| reference?.preprocess.clone());
+        let options = self.encoding.options(preprocess);
+        let encoder: Arc<dyn Encoder> = match (&self.encoder, reference) {
+            (Some(name), _) => loranpac_encode::open(name, &options)?.into(),
+            (None, Some(Reference { location: Some(location), digest, .. })) => {
+                loranpac_encode::find(location, digest, &target.path, &options)?.into()
+            }
+            _ => bail!("{} has no encoder; give one with --encoder", shown(&target.path)),
+        };
+        let by = EncodedBy { name: encoder.name().to_owned(), digest: hex(&encoder.digest()) };
+        if let Some(difference) = target.encoder.differs(&identity_of(&by)) {
+            bail!("{}: another encoder: {difference}", shown(&target.path));
+        }
+        Ok(target.opened.get_or_init(|| encoder).clone())
+    }
+}
+
+/// Writes standard input to a temporary file, so that it can be read as a table: lines of text become one.
+fn spool(format: &str) -> Result<(TempDir, PathBuf)> {
+    let folder = TempDir::new().context("cannot create a temporary folder")?;
+    let mut bytes = Vec::new();
+    io::stdin().lock().take(MOST_STDIN + 1).read_to_end(&mut bytes).context("cannot read standard input")?;
+    if bytes.len() as u64 > MOST_STDIN {
+        bail!("standard input: more than {} MiB of texts; give a file instead", MOST_STDIN >> 20);
+    }
+    let lines = format == "txt";
+    let path = folder.path().join(if lines { "standard input.jsonl".into() } else { format!("standard input.{format}") });
+    let mut file = io::BufWriter::new(std::fs::File::create(&path).context("cannot create a temporary file")?);
+    if lines {
+        let text = String::from_utf8(bytes).context("standard input: not valid UTF-8")?;
+        for line in text.lines() {
+            writeln!(file, "{}", serde_json::json!({ "text": line }))?;
+        }
+    } else {
+        file.write_all(&bytes)?;
+    }
+    file.flush().context("cannot write a temporary file")?;
+    Ok((folder, path))
+}
+
+/// Refuses samples without labels.
+pub fn labelled(path: &Path, reader: Reader) -> Result<Reader> {
+    if !reader.has_labels() {
+        bail!("{}: no labels; name their column, key or array with --label", path.display());
+    }
+    Ok(reader)
+}
+
+/// Lists the inputs that were skipped.
+pub fn note_skipped(reader: &Reader) {
+    reader.skipped().iter().for_each(|reason| note!("skipped: {}", escape(reason)));
+}
+
+/// Reads everything in a file: for commands that need all of it at once.
+pub fn read_all(mut reader: Reader) -> Result<(Vec<f32>, Option<Vec<Label>>)> {
+    let (mut x, mut labels) = (Vec::new(), Vec::new());
+    let labelled = reader.has_labels();
+    while let Some(batch) = reader.next(ROWS)? {
+        memory::grow(&mut x, batch.x.len())?;
+        x.extend(batch.x);
+        labels.extend(batch.labels.unwrap_or_default());
+    }
+    note_skipped(&reader);
+    if x.is_empty() {
+        bail!("there are no samples in the file");
+    }
+    Ok((x, labelled.then_some(labels)))
+}

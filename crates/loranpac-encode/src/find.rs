@@ -1,0 +1,105 @@
+//! The encoder of a model, found again by its digest.
+
+use std::path::{Path, PathBuf};
+
+use crate::encoder::Encoder;
+use crate::error::Error;
+use crate::hex;
+use crate::open::{BUILT_IN, OpenOptions, open};
+use crate::server::Server;
+
+/// The environment variable with further folders of encoders.
+const VARIABLE: &str = "LORANPAC_ENCODERS";
+
+/// Finds the encoder with a digest: in its recorded place, beside the model, or in the folders of the environment
+/// variable `LORANPAC_ENCODERS`, under its own name or any other. `model` is the path of the model.
+///
+/// An address is not contacted: a model from elsewhere could send inputs anywhere.
+///
+/// # Errors
+/// If the encoder is not found, or is a server.
+pub fn find(location: &str, digest: &str, model: &Path, options: &OpenOptions) -> Result<Box<dyn Encoder>, Error> {
+    if Server::is_address(location) {
+        return Err(Error::ServerInModel { address: location.to_owned() });
+    }
+    let mut tried = Vec::new();
+    if BUILT_IN.iter().any(|built_in| built_in.name == location) {
+        if let Some(encoder) = attempt(location, digest, options, &mut tried) {
+            return Ok(encoder);
+        }
+    } else {
+        for place in places(Path::new(location), model) {
+            if let Some(encoder) = attempt(&place.to_string_lossy(), digest, options, &mut tried) {
+                return Ok(encoder);
+            }
+        }
+    }
+    let tried = if tried.is_empty() { "no place".to_owned() } else { tried.join("; ") };
+    Err(Error::NotFound { location: location.to_owned(), digest: digest.to_owned(), tried })
+}
+
+/// The encoder at a place, if it has the digest.
+fn attempt(place: &str, digest: &str, options: &OpenOptions, tried: &mut Vec<String>) -> Option<Box<dyn Encoder>> {
+    match open(place, options) {
+        Ok(encoder) if hex(&encoder.digest()) == digest => return Some(encoder),
+        Ok(encoder) => tried.push(format!("{place} has the digest {}...", &hex(&encoder.digest())[..12])),
+        Err(error) => tried.push(format!("{place}: {error}")),
+    }
+    None
+}
+
+/// Where an encoder may be, the most likely place first. Only folders and regular files count.
+fn places(location: &Path, model: &Path) -> Vec<PathBuf> {
+    let name = location.file_name();
+    let beside = model.parent().map(Path::to_owned);
+    let folders: Vec<PathBuf> =
+        std::env::var_os(VARIABLE).map(|list| std::env::split_paths(&list).collect()).unwrap_or_default();
+    let named = beside.iter().chain(&folders).filter_map(|folder| name.map(|name| folder.join(name)));
+    let mut places: Vec<PathBuf> = std::iter::once(location.to_owned()).chain(named).collect();
+    for folder in folders {
+        let mut inside: Vec<PathBuf> =
+            std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+        inside.sort();
+        places.push(folder);
+        places.extend(inside);
+    }
+    let mut seen = Vec::new();
+    places.retain(|place| {
+        let new = is_encoder(place) && !seen.contains(place);
+        seen.push(place.clone());
+        new
+    });
+    places
+}
+
+/// Whether a path can be an encoder, by its kind and name.
+fn is_encoder(path: &Path) -> bool {
+    let extension = |name: &str| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(name));
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => path.join("model.safetensors").is_file(),
+        Ok(found) => found.is_file() && (extension("onnx") || extension("safetensors")),
+        Err(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_built_in_encoder_is_found_by_its_digest_alone() {
+        let options = OpenOptions::default();
+        let digest = hex(&open("text-ngrams", &options).unwrap().digest());
+        let model = Path::new("m.lrp");
+        assert_eq!(find("text-ngrams", &digest, model, &options).unwrap().name(), "text-ngrams");
+        let error = find("text-ngrams", &"0".repeat(64), model, &options).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains(&digest[..12]) && error.contains("000000000000..."), "{error}");
+    }
+
+    #[test]
+    fn the_address_in_a_model_is_not_contacted() {
+        let address = "http://127.0.0.1:9/v1/embeddings?model=m";
+        let error = find(address, "", Path::new("m.lrp"), &OpenOptions::default()).map(|_| ()).unwrap_err();
+        assert!(matches!(error, Error::ServerInModel { .. }), "{error}");
+    }
+}
