@@ -101,7 +101,12 @@ impl State {
         let engine = match method.config(&method_options).map_err(errors::engine)? {
             None => Engine::Other(method.build(&method_options).map_err(errors::engine)?, 0),
             Some(config) => {
-                let settings = Settings { lift, config, keep: options.keep, encoder: options.encoder.clone().map(Identity::named) };
+                let settings = Settings {
+                    lift,
+                    config,
+                    keep: options.keep,
+                    encoder: options.encoder.clone().map(Identity::named),
+                };
                 Engine::Stored(Box::new(Session::in_memory_with(&settings, space.clone()).map_err(errors::store)?))
             }
         };

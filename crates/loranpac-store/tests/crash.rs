@@ -159,7 +159,11 @@ const COMMANDS: [Command; 10] = [
         target: "new.safetensors",
         run: |disk, folder, _| {
             let mut model = Session::open(&model(folder))?;
-            let inference = Inference { lift: model.manifest().lift.clone(), encoder: Default::default(), classifier: model.classifier()? };
+            let inference = Inference {
+                lift: model.manifest().lift.clone(),
+                encoder: Default::default(),
+                classifier: model.classifier()?,
+            };
             inference.save_on(disk, &folder.join("new.safetensors"), Precision::F32)
         },
         infinite: false,

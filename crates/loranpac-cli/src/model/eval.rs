@@ -181,7 +181,8 @@ fn calibration_error(samples: &[(Vec<f32>, usize)], temperature: f64) -> f64 {
 pub fn calibrate(args: CalibrateArgs) -> Result<()> {
     on_threads(args.measure.threads, || {
         let mut predictor = Predictor::of(Session::open_to_write(&args.model)?, &args.model, false)?;
-        let Scored { samples, unknown, fingerprint } = score(&predictor, &args.model, &args.file, &args.measure.samples)?;
+        let Scored { samples, unknown, fingerprint } =
+            score(&predictor, &args.model, &args.file, &args.measure.samples)?;
         let temperature = fit(&samples);
         let loss = |t: f64| negative_log_likelihood(samples.iter().map(|(s, c)| (s.as_slice(), *c)), t);
         let before = predictor.temperature();

@@ -127,7 +127,9 @@ fn init(args: &Args) -> Result<()> {
              of an embedding server, text-ngrams or image-basic; or, for features, their number with --dim or a file with \
              --like"
         ),
-        (None, None) => bail!("give an encoder with --encoder, or the number of features with --dim or a file with --like"),
+        (None, None) => {
+            bail!("give an encoder with --encoder, or the number of features with --dim or a file with --like")
+        }
     };
     let truncation = match (args.truncate, args.threshold, args.rank) {
         (Some(zeta), ..) => Some(Truncation::Fraction(zeta)),

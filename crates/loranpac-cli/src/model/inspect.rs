@@ -109,7 +109,8 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
     let mut encoder = manifest.encoder.name.clone().unwrap_or_else(|| "not named".to_owned());
     if let Some(reference) = &manifest.encoder.reference {
         let place = reference.location.as_ref().map_or(String::new(), |place| format!(" at {place}"));
-        let changes = reference.preprocess.as_ref().map_or(String::new(), |changes| format!(", preprocessing {changes}"));
+        let changes =
+            reference.preprocess.as_ref().map_or(String::new(), |changes| format!(", preprocessing {changes}"));
         encoder += &format!("{place}, digest {}...{changes}", reference.digest.get(..12).unwrap_or_default());
     }
     let encoder = escape(&encoder);

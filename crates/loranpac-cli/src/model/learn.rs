@@ -137,13 +137,7 @@ fn model_verdict(model: &mut Session) -> Result<Option<String>> {
 }
 
 /// Learns the tasks of a file; returns the numbers of learned and of skipped tasks.
-fn learn_file(
-    model: &mut Session,
-    file: &Path,
-    args: &Args,
-    target: &Target,
-    last: bool,
-) -> Result<(usize, usize)> {
+fn learn_file(model: &mut Session, file: &Path, args: &Args, target: &Target, last: bool) -> Result<(usize, usize)> {
     // Tasks learned before this file, with their counts: a task that occurs twice in the file is learned twice.
     let mut known: HashMap<String, usize> = HashMap::new();
     model.manifest().tasks.iter().for_each(|task| *known.entry(task.digest.clone()).or_default() += 1);

@@ -84,10 +84,10 @@ impl Target {
         Target { twice: true, quiet, ..self }
     }
 
-    /// Refuses features of another encoder than the model's.
-    fn check(&self, file: &Path, by: &EncodedBy) -> Result<()> {
-        match self.encoder.differs(&identity_of(by)) {
-            Some(difference) => bail!("{}: its features are of another encoder: {difference}", shown(file)),
+    /// Refuses another encoder than the model's.
+    fn require(&self, encoder: &Identity) -> Result<()> {
+        match self.encoder.differs(encoder) {
+            Some(difference) => bail!("another encoder: {}", escape(&difference)),
             None => Ok(()),
         }
     }
@@ -139,6 +139,9 @@ impl Samples {
     }
 
     fn read(&self, path: &Path, options: Options, target: &Target) -> Result<Reader> {
+        if let Some(name) = self.encoder.as_deref().filter(|name| !encoding::is_encoder(name)) {
+            target.require(&Identity::named(name))?;
+        }
         let stdin = path.as_os_str() == "-";
         let text_lines = stdin && self.format.as_deref() == Some("txt");
         let is_raw = match stdin {
@@ -158,7 +161,7 @@ impl Samples {
             bail!("{}: its samples have {found}, but the model was made for {}", shown(path), target.dim);
         }
         if let Some(by) = reader.encoder() {
-            target.check(path, by)?;
+            target.require(&identity_of(by)).with_context(|| shown(path))?;
         }
         Ok(reader)
     }
@@ -217,9 +220,7 @@ impl Samples {
             _ => bail!("{} has no encoder; give one with --encoder", shown(&target.path)),
         };
         let by = EncodedBy { name: encoder.name().to_owned(), digest: hex(&encoder.digest()) };
-        if let Some(difference) = target.encoder.differs(&identity_of(&by)) {
-            bail!("{}: another encoder: {difference}", shown(&target.path));
-        }
+        target.require(&identity_of(&by))?;
         Ok(target.opened.get_or_init(|| encoder).clone())
     }
 }
@@ -233,7 +234,8 @@ fn spool(format: &str) -> Result<(TempDir, PathBuf)> {
         bail!("standard input: more than {} MiB of texts; give a file instead", MOST_STDIN >> 20);
     }
     let lines = format == "txt";
-    let path = folder.path().join(if lines { "standard input.jsonl".into() } else { format!("standard input.{format}") });
+    let path =
+        folder.path().join(if lines { "standard input.jsonl".into() } else { format!("standard input.{format}") });
     let mut file = io::BufWriter::new(std::fs::File::create(&path).context("cannot create a temporary file")?);
     if lines {
         let text = String::from_utf8(bytes).context("standard input: not valid UTF-8")?;

@@ -50,12 +50,7 @@ pub(super) struct Arranged {
 }
 
 /// Finds the inputs among files by their names, with the tags that their folders stand for.
-pub(super) fn arrange(
-    path: &Path,
-    names: &[String],
-    archive: bool,
-    options: &InputOptions,
-) -> Result<Arranged, Error> {
+pub(super) fn arrange(path: &Path, names: &[String], archive: bool, options: &InputOptions) -> Result<Arranged, Error> {
     let (wanted, skipped) = choose(path, names, options)?;
     let chosen: Vec<&str> = wanted.iter().map(|&at| names[at].as_str()).collect();
     let tags = tags(path, &chosen, archive)?;
@@ -70,11 +65,7 @@ pub(super) fn arrange(
 
 /// Divides the names of files into wanted ones, as indices, and those to skip. A file of another kind is an error unless
 /// bad inputs are skipped.
-fn choose(
-    path: &Path,
-    names: &[String],
-    options: &InputOptions,
-) -> Result<(Vec<usize>, Vec<String>), Error> {
+fn choose(path: &Path, names: &[String], options: &InputOptions) -> Result<(Vec<usize>, Vec<String>), Error> {
     let (mut wanted, mut skipped) = (Vec::new(), Vec::new());
     for (at, name) in names.iter().enumerate() {
         let (folders, own) = name.rsplit_once('/').unwrap_or(("", name));
