@@ -82,9 +82,6 @@ fn wrong_inputs_and_encoders_are_refused_with_advice() {
     refused(&layers, &["layers 0 to 0, not 3"]);
     fs::write(place("latin.csv"), b"text,label\ncaf\xe9,a\n").unwrap();
     refused(&embed("text-ngrams", &place("latin.csv"), &out, &cache), &["latin.csv", "line 2", "UTF-8"]);
-    // A model of raw texts is refused with the way to encode them.
-    refused(&["init", &place("m.lrp"), "--like", &table], &["loranpac embed"]);
-    assert!(!Path::new(&place("m.lrp")).exists());
 }
 
 #[test]

@@ -17,7 +17,7 @@ fn open(bytes: &[u8], format: &str, options: &Options) -> Result<Reader, Error> 
 
 /// All samples, read in pieces of `most`.
 fn drain(reader: &mut Reader, most: usize) -> Result<Batch, Error> {
-    let mut all = Batch { x: Vec::new(), labels: reader.has_labels().then(Vec::new), first: 0 };
+    let mut all = Batch { x: Vec::new(), labels: reader.has_labels().then(Vec::new), names: None, first: 0 };
     while let Some(batch) = reader.next(most)? {
         assert_eq!(batch.first * reader.dim(), all.x.len());
         assert!(batch.x.len() <= most * reader.dim() && !batch.x.is_empty());
@@ -60,7 +60,7 @@ fn every_format_gives_the_same_samples_in_pieces_of_any_size() {
             assert_eq!(reader.dim(), 3);
             assert!(reader.len().is_none_or(|rows| rows == 5));
             let batch = drain(&mut reader, most).unwrap_or_else(|e| panic!("{name}: {e}"));
-            assert_eq!(batch, Batch { x: X.to_vec(), labels: expected.clone(), first: 0 }, "{format:?} {name} {most}");
+            assert_eq!(batch, Batch { x: X.to_vec(), labels: expected.clone(), names: None, first: 0 }, "{format:?} {name} {most}");
         }
     }
 }
