@@ -60,7 +60,11 @@ fn every_format_gives_the_same_samples_in_pieces_of_any_size() {
             assert_eq!(reader.dim(), 3);
             assert!(reader.len().is_none_or(|rows| rows == 5));
             let batch = drain(&mut reader, most).unwrap_or_else(|e| panic!("{name}: {e}"));
-            assert_eq!(batch, Batch { x: X.to_vec(), labels: expected.clone(), names: None, first: 0 }, "{format:?} {name} {most}");
+            assert_eq!(
+                batch,
+                Batch { x: X.to_vec(), labels: expected.clone(), names: None, first: 0 },
+                "{format:?} {name} {most}"
+            );
         }
     }
 }

@@ -93,6 +93,11 @@ pub trait Encoder: Send + Sync {
     fn encode(&self, batch: Batch<'_>, layers: &[usize]) -> Result<Vec<f32>, Error>;
 }
 
+/// A digest in hexadecimal.
+pub fn hex(digest: &[u8; 32]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Refuses layers that an encoder does not have.
 pub(crate) fn check_layers(encoder: &dyn Encoder, layers: &[usize]) -> Result<(), Error> {
     let count = encoder.layers();

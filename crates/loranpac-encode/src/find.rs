@@ -2,9 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::encoder::Encoder;
+use crate::encoder::{Encoder, hex};
 use crate::error::Error;
-use crate::hex;
 use crate::open::{BUILT_IN, OpenOptions, open};
 use crate::server::Server;
 

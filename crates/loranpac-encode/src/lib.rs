@@ -24,7 +24,7 @@ mod transformer;
 pub use basic::ImageBasic;
 pub use cache::{Cache, Key};
 pub use embedding::{Embedding, EmbeddingOptions, Encoded};
-pub use encoder::{Batch, Encoder, Image};
+pub use encoder::{Batch, Encoder, Image, hex};
 pub use error::{Error, ImageProblem, OnnxProblem, ServerProblem};
 pub use find::find;
 pub use image::Limits;
@@ -37,8 +37,3 @@ pub use preprocess::{Filter, Preprocess, Resize};
 pub use rows::{RawOptions, Watch, read_raw};
 pub use server::Server;
 pub use transformer::{ImageEncoder, TextEncoder, Vit};
-
-/// A digest in hexadecimal.
-pub fn hex(digest: &[u8; 32]) -> String {
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
-}

@@ -7,9 +7,8 @@ use loranpac_data::{EncodedBy, LABEL, Options, Piece, Reader, Rows, Split};
 
 use crate::cache::Cache;
 use crate::embedding::{Embedding, EmbeddingOptions, Encoded};
-use crate::encoder::Encoder;
+use crate::encoder::{Encoder, hex};
 use crate::error::Error;
-use crate::hex;
 use crate::image::Limits;
 use crate::input::{InputOptions, Inputs, Present};
 

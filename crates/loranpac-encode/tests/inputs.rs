@@ -125,11 +125,14 @@ fn folders_give_classes_splits_and_domains() {
 }
 
 #[test]
-fn integers_as_names_of_folders_are_integer_labels() {
-    let place = folder(&["7/a.png", "007/b.png"]);
-    let found = read(place.path(), &images()).unwrap();
-    let labels: Vec<Label> = found.into_iter().map(|input| input.tags.label.unwrap()).collect();
-    assert_eq!(labels, [Label::from("007"), Label::Integer(7)]);
+fn names_of_folders_are_integer_labels_if_all_of_them_are_integers() {
+    let check = |names: &[&str], expected: &[Label]| {
+        let found = read(folder(names).path(), &images()).unwrap();
+        let labels: Vec<Label> = found.into_iter().map(|input| input.tags.label.unwrap()).collect();
+        assert_eq!(labels, expected);
+    };
+    check(&["7/a.png", "12/b.png"], &[Label::Integer(12), Label::Integer(7)]);
+    check(&["7/a.png", "007/b.png"], &[Label::from("007"), Label::from("7")]);
 }
 
 #[test]
