@@ -6,7 +6,7 @@ use std::path::Path;
 use loranpac::internals::count;
 use loranpac::{Label, memory};
 
-use crate::dataset::{Dataset, Part};
+use crate::dataset::{Dataset, EncodedBy, Part};
 use crate::error::{ArrayProblem, Error};
 use crate::formats::{self, Container, DOMAINS, FEATURES, LABELS, Pair, missing, pick};
 use crate::reader::{check_finite, format_of, is_folder, open_rows, open_shared, splits};
@@ -22,7 +22,8 @@ impl Dataset {
     /// Reads training and test samples from a file or a folder of `.npy` files.
     ///
     /// A file with named arrays has `x_train`, `y_train`, `x_test` and `y_test` (or other usual names of features and
-    /// labels), and optionally `domain_train` and `domain_test`, and `x_train_layer*` with `x_test_layer*`. A table has
+    /// labels), and optionally `domain_train` and `domain_test`, `x_train_layer*` with `x_test_layer*`, and `encoder` with
+    /// the name and the digest of the encoder. A table has
     /// a column `split` (`train`, `val` and `valid` count as training; `test`) and optionally a column `domain`.
     pub fn open(path: &Path) -> Result<Dataset, Error> {
         let options = Options::default();
@@ -30,9 +31,11 @@ impl Dataset {
             true => Some(formats::open_folder_arrays(path)),
             false => format_of(path, &options, "")?.open_arrays(path, open_shared)?,
         };
+        let mut encoder = None;
         let halves = match arrays {
             Some(mut container) => {
                 let names = container.names();
+                encoder = encoded_by(&mut *container, &names);
                 let mut half = |split| half(path, &mut *container, &names, split);
                 [half(Split::Train)?, half(Split::Test)?]
             }
@@ -56,7 +59,20 @@ impl Dataset {
             return Err(Error::Layers { path: path.to_owned(), train, test });
         }
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-        Ok(Dataset::new(name, dim, (train, train_labels), (test, test_labels)))
+        let dataset = Dataset::new(name, dim, (train, train_labels), (test, test_labels));
+        Ok(Dataset { encoder, ..dataset })
+    }
+}
+
+/// The encoder that `loranpac embed` recorded: its name and its digest. An array of another shape has another meaning.
+fn encoded_by(container: &mut dyn Container, names: &[String]) -> Option<EncodedBy> {
+    let name = names.iter().find(|name| *name == "encoder")?;
+    let stream = container.array(name).ok().filter(|stream| stream.shape == [2])?;
+    match &stream.into_array().ok()?.into_labels().ok()?[..] {
+        [Label::Text(name), Label::Text(digest)] => {
+            Some(EncodedBy { name: name.clone(), digest: digest.clone() })
+        }
+        _ => None,
     }
 }
 

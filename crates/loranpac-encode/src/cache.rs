@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
+use crate::hex::hex;
 
 /// Digest of an input.
 pub type Key = [u8; 32];
@@ -41,8 +42,7 @@ impl Cache {
     /// # Errors
     /// If the folder or the file cannot be created or read.
     pub fn open(folder: &Path, digest: &[u8; 32], row: usize) -> Result<Cache, Error> {
-        let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        let path = folder.join(format!("{name}.rows"));
+        let path = folder.join(format!("{}.rows", hex(digest)));
         let failed = |source| Error::Cache { path: path.clone(), source };
         std::fs::create_dir_all(folder).map_err(failed)?;
         let mut file =

@@ -1,13 +1,16 @@
 //! Encoders: images and texts in, features out.
 //!
 //! An [`Encoder`] turns a [`Batch`] of images or texts into rows of features. [`image::decode`] makes an [`Image`] of a
-//! file's bytes, and [`Preprocess`] makes the numbers that a network reads of an image.
+//! file's bytes, and [`Preprocess`] makes the numbers that a network reads of an image. [`Inputs`] are raw inputs in
+//! folders, archives and tables, [`Embedding`] encodes them batch after batch, and a [`FeatureSet`] is all of it.
 
 mod basic;
 mod cache;
 mod embedding;
 mod encoder;
 mod error;
+mod features;
+mod hex;
 pub mod image;
 pub mod input;
 mod modality;
@@ -24,8 +27,10 @@ pub use cache::{Cache, Key};
 pub use embedding::{Embedding, EmbeddingOptions, Encoded};
 pub use encoder::{Batch, Encoder, Image};
 pub use error::{Error, ImageProblem, OnnxProblem, ServerProblem};
+pub use features::{FeatureSet, Needs};
+pub use hex::hex;
 pub use image::Limits;
-pub use input::{Data, Input, InputOptions, Inputs, Tags};
+pub use input::{Data, Input, InputOptions, Inputs, Layout, Outline, Tags};
 pub use modality::Modality;
 pub use ngrams::TextNgrams;
 pub use onnx::Onnx;
@@ -33,8 +38,3 @@ pub use open::{BUILT_IN, BuiltIn, OpenOptions, open};
 pub use preprocess::{Filter, Preprocess, Resize};
 pub use server::Server;
 pub use transformer::{ImageEncoder, TextEncoder, Vit};
-
-/// A digest in hexadecimal.
-pub fn hex(digest: &[u8; 32]) -> String {
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
-}

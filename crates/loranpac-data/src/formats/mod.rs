@@ -35,7 +35,7 @@ pub use folder::read_npy;
 pub use format::Format;
 pub(crate) use names::{DOMAINS, FEATURES, LABELS, missing};
 pub use npy::Column;
-pub use npz::to_npz;
+pub use npz::{to_npz, write_npz};
 #[cfg(feature = "parquet")]
 pub use parquet::is_decoding;
 pub(crate) use source::Shared;

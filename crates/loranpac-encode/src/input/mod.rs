@@ -24,10 +24,10 @@
 
 mod files;
 mod layout;
+mod outline;
+mod table;
 mod tape;
 mod zipped;
-
-mod table;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -38,6 +38,9 @@ use loranpac_data::Split;
 use crate::error::Error;
 use crate::modality::Modality;
 
+pub use layout::Layout;
+pub use outline::Outline;
+
 /// How inputs are read.
 #[derive(Debug, Clone)]
 pub struct InputOptions {
@@ -47,6 +50,8 @@ pub struct InputOptions {
     pub column: Option<String>,
     /// Column of a table with the labels. None: `y`, `labels`, `label`, `class` or `target`.
     pub label: Option<String>,
+    /// What the folders of folders and archives stand for.
+    pub layout: Layout,
     /// Whether files of other kinds are skipped rather than refused.
     pub skip_bad: bool,
     /// The most bytes of one file, unpacked.
@@ -56,7 +61,14 @@ pub struct InputOptions {
 impl InputOptions {
     /// The usual options: usual names, nothing skipped, files of up to 256 MiB.
     pub fn new(modality: Modality) -> InputOptions {
-        InputOptions { modality, column: None, label: None, skip_bad: false, largest: 256 << 20 }
+        InputOptions {
+            modality,
+            column: None,
+            label: None,
+            layout: Layout::Usual,
+            skip_bad: false,
+            largest: 256 << 20,
+        }
     }
 }
 
@@ -99,6 +111,10 @@ trait Source: Send {
     fn skipped(&self) -> &[String] {
         &[]
     }
+    /// What the listing of a folder or an archive shows.
+    fn outline(&self) -> Option<&Outline> {
+        None
+    }
     /// The next input; none at the end. After [`Error::Input`] and [`Error::Read`] the next one can be read.
     fn next(&mut self) -> Option<Result<Input, Error>>;
 }
@@ -125,6 +141,14 @@ impl Inputs {
         self.sources.iter().map(|source| source.len()).sum()
     }
 
+    /// What the listing shows, if there is one source, which is a folder or an archive.
+    pub fn outline(&self) -> Option<&Outline> {
+        match &self.sources[..] {
+            [source] => source.outline(),
+            _ => None,
+        }
+    }
+
     /// Files that were skipped because they are of another kind.
     pub fn skipped(&self) -> impl Iterator<Item = &str> {
         self.sources.iter().flat_map(|source| source.skipped()).map(String::as_str)
@@ -149,6 +173,32 @@ impl Iterator for Inputs {
         }
         None
     }
+}
+
+/// The longest list of paths.
+const LONGEST_LIST: u64 = 256 << 20;
+
+/// Endings of the names of archives, in lower case.
+const ARCHIVES: [&str; 4] = [".tar", ".tar.gz", ".tgz", ".zip"];
+
+/// The name of a source without what stands for its format: that of a folder, or of a file without its extensions.
+pub fn stem(path: &Path) -> String {
+    let real = if path.file_name().is_none() { path.canonicalize().ok() } else { None };
+    let path = real.as_deref().unwrap_or(path);
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    if path.is_dir() {
+        return name;
+    }
+    let lower = name.to_ascii_lowercase();
+    let packed = ARCHIVES.iter().find(|end| lower.ends_with(*end)).map(|end| name.len() - end.len());
+    let length = packed.or(name.rfind('.')).filter(|&length| length > 0).unwrap_or(name.len());
+    name[..length].to_owned()
+}
+
+/// Whether a path is a folder or an archive, by its name.
+pub fn is_folder_or_archive(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    path.is_dir() || ARCHIVES.iter().any(|end| name.ends_with(end))
 }
 
 /// Opens one source, by its name.

@@ -1,71 +1,15 @@
-//! Tags from the names of files, and which files are ignored.
+//! The usual layouts: folders of classes, of splits and of domains.
 
 use std::path::Path;
 
-use loranpac::Label;
-use loranpac_data::{Split, text};
+use loranpac_data::Split;
 
-use super::{InputOptions, Tags};
+use super::{above, label};
 use crate::error::Error;
-use crate::image;
-use crate::modality::Modality;
+use crate::input::Tags;
 
 /// What a message says about the layouts.
 const LAYOUTS: &str = "CLASS/*, train|test/CLASS/*, DOMAIN/CLASS/* or DOMAIN/train|test/CLASS/*";
-
-/// Files that some systems and many data sets have besides their contents, in lower case.
-const STEMS: &[&str] = &["readme", "license", "licence", "notice", "citation"];
-const NAMES: &[&str] = &["thumbs.db", "desktop.ini", "__macosx"];
-
-/// Whether a file is of the wanted kind, by its extension.
-pub(super) fn is_wanted(name: &str, modality: Modality) -> bool {
-    match modality {
-        Modality::Image => image::has_image_extension(name),
-        Modality::Text => name.to_ascii_lowercase().ends_with(".txt"),
-    }
-}
-
-/// Whether a file or folder is ignored, by its name without the folders above it.
-pub(super) fn is_ignored(name: &str, folder: bool) -> bool {
-    let name = name.to_ascii_lowercase();
-    let stem = name.split('.').next().unwrap_or_default();
-    name.starts_with('.') && name != ".."
-        || NAMES.contains(&name.as_str())
-        || (!folder && !image::has_image_extension(&name) && STEMS.contains(&stem))
-}
-
-/// The name of an entry of an archive, without what means the same place.
-pub(super) fn clean(name: &str) -> String {
-    name.split(['/', '\\']).filter(|part| !part.is_empty() && *part != ".").collect::<Vec<_>>().join("/")
-}
-
-/// Divides the names of files into wanted ones, as indices, and those to skip. A file of another kind is an error unless
-/// bad inputs are skipped.
-pub(super) fn choose(
-    path: &Path,
-    names: &[String],
-    options: &InputOptions,
-) -> Result<(Vec<usize>, Vec<String>), Error> {
-    let (mut wanted, mut skipped) = (Vec::new(), Vec::new());
-    for (at, name) in names.iter().enumerate() {
-        let (folders, own) = name.rsplit_once('/').unwrap_or(("", name));
-        if is_ignored(own, false) || folders.split('/').any(|folder| is_ignored(folder, true)) {
-            continue;
-        }
-        if is_wanted(name, options.modality) {
-            wanted.push(at);
-        } else if options.skip_bad {
-            skipped.push(name.clone());
-        } else {
-            let (path, name) = (path.to_owned(), name.clone());
-            return Err(Error::OtherFile { path, name, modality: options.modality });
-        }
-    }
-    match wanted.is_empty() {
-        true => Err(Error::NoInputs { path: path.to_owned(), modality: options.modality }),
-        false => Ok((wanted, skipped)),
-    }
-}
 
 /// The tags of files, by their names. The first folder of an archive is left out if all files share it.
 pub(super) fn tags(path: &Path, names: &[&str], archive: bool) -> Result<Vec<Tags>, Error> {
@@ -131,16 +75,4 @@ fn assign(roles: &[Role], folder: &[&str]) -> Tags {
         }
     }
     tags
-}
-
-/// A name as a label: an integer if it is written as one.
-pub(super) fn label(name: &str) -> Label {
-    text::integer(name).map_or_else(|| Label::from(name), Label::Integer)
-}
-
-/// The folders above a file.
-fn above(name: &str) -> Vec<&str> {
-    let mut parts: Vec<&str> = name.split('/').collect();
-    parts.pop();
-    parts
 }
