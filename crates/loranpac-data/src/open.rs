@@ -35,7 +35,7 @@ impl Dataset {
         let halves = match arrays {
             Some(mut container) => {
                 let names = container.names();
-                encoder = encoded_by(&mut *container, &names);
+                encoder = encoded_by(&mut *container);
                 let mut half = |split| half(path, &mut *container, &names, split);
                 [half(Split::Train)?, half(Split::Test)?]
             }
@@ -62,18 +62,29 @@ impl Dataset {
         let dataset = Dataset::new(name, dim, (train, train_labels), (test, test_labels));
         Ok(Dataset { encoder, ..dataset })
     }
+
+    /// The texts in an array that describes a file. None if there is no such array, or it cannot be read.
+    pub fn texts(path: &Path, array: &str) -> Option<Vec<String>> {
+        let container = format_of(path, &Options::default(), "").ok()?.open_arrays(path, open_shared).ok()?;
+        texts(&mut *container?, array)
+    }
 }
 
 /// The encoder that `loranpac embed` recorded: its name and its digest. An array of another shape has another meaning.
-fn encoded_by(container: &mut dyn Container, names: &[String]) -> Option<EncodedBy> {
-    let name = names.iter().find(|name| *name == "encoder")?;
-    let stream = container.array(name).ok().filter(|stream| stream.shape == [2])?;
-    match &stream.into_array().ok()?.into_labels().ok()?[..] {
-        [Label::Text(name), Label::Text(digest)] => {
-            Some(EncodedBy { name: name.clone(), digest: digest.clone() })
-        }
-        _ => None,
+fn encoded_by(container: &mut dyn Container) -> Option<EncodedBy> {
+    let [name, digest] = texts(container, "encoder")?.try_into().ok()?;
+    Some(EncodedBy { name, digest })
+}
+
+/// The elements of a short array of texts.
+fn texts(container: &mut dyn Container, array: &str) -> Option<Vec<String>> {
+    const MOST: usize = 16;
+    if !container.names().iter().any(|name| name == array) {
+        return None;
     }
+    let stream = container.array(array).ok().filter(|stream| matches!(stream.shape[..], [0..=MOST]))?;
+    let text = |label| if let Label::Text(text) = label { Some(text) } else { None };
+    stream.into_array().ok()?.into_labels().ok()?.into_iter().map(text).collect()
 }
 
 /// One split of a file with named arrays.

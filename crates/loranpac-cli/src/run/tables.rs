@@ -51,7 +51,7 @@ pub fn markdown(runs: &[Run]) -> String {
         text.push_str("\n![Certificates over tasks](certificate.svg)\n");
     }
     let command = format!("loranpac {}", command::line());
-    text + &Origin::here(&command, runs.iter().map(|run| run.config.threads)).markdown()
+    text + &Origin::here(&command, runs.iter()).markdown()
 }
 
 /// Returns a run task by task, if it is the only one, and all methods side by side, best first.

@@ -201,6 +201,15 @@ pub fn is_folder_or_archive(path: &Path) -> bool {
     path.is_dir() || ARCHIVES.iter().any(|end| name.ends_with(end))
 }
 
+/// What the inputs under a path are, if it is a folder, an archive or a table of raw inputs.
+pub fn modality_of(path: &Path) -> Option<Modality> {
+    let holds = |modality: &Modality| {
+        let options = InputOptions { skip_bad: true, ..InputOptions::new(*modality) };
+        matches!(open(path, &options), Ok(_) | Err(Error::Layout { .. }))
+    };
+    [Modality::Image, Modality::Text].into_iter().find(holds)
+}
+
 /// Opens one source, by its name.
 fn open(path: &Path, options: &InputOptions) -> Result<Box<dyn Source>, Error> {
     let found = std::fs::metadata(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
