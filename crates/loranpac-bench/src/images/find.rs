@@ -47,8 +47,9 @@ pub fn named(folder: &Path, names: &[String]) -> Result<(Vec<ImageSet>, Vec<Stri
     let places = places(folder)?;
     let (mut sets, mut missing) = (Vec::new(), Vec::new());
     for name in names {
-        let called = |name: &&str| places.iter().find(|path| is_called(path, name));
-        match names_of(name).iter().find_map(called) {
+        let names = names_of(name);
+        let is_wanted = |path: &&PathBuf| names.iter().any(|name| is_called(path, name));
+        match places.iter().find(is_wanted) {
             Some(path) => sets.push(ImageSet { key: name.clone(), path: path.clone(), layout: layout(name) }),
             None => missing.push(name.clone()),
         }
@@ -120,7 +121,7 @@ mod tests {
     #[test]
     fn data_sets_are_found_under_their_public_names() {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["CUB_200_2011", "imagenet-r", "Cars", "core50_128x128", "CDDB", "my set", ".hidden"] {
+        for name in ["CUB", "imagenet-r", "Cars", "core50_128x128", "CDDB", "my set", ".hidden"] {
             std::fs::create_dir(folder.path().join(name)).unwrap();
         }
         for name in ["cub.zip", "domainnet.tar.gz", "pacs-images.tar", "notes.txt", "ImageNet_A.tgz"] {
@@ -133,13 +134,13 @@ mod tests {
         let wanted = ["cub200", "vtab", "domainnet", "pacs", "my set"].map(str::to_owned);
         let (sets, missing) = named(folder.path(), &wanted).unwrap();
         let expected =
-            ["cub200 cub.zip Usual", "domainnet domainnet.tar.gz Lists", "pacs pacs-images.tar Usual", "my set my set Usual"];
+            ["cub200 CUB Usual", "domainnet domainnet.tar.gz Lists", "pacs pacs-images.tar Usual", "my set my set Usual"];
         assert_eq!(names(&sets), expected);
         assert_eq!(missing, ["vtab"]);
         let expected = [
             "cddb-hard CDDB Forgeries",
             "core50 core50_128x128 Sessions",
-            "cub200 CUB_200_2011 Usual",
+            "cub200 CUB Usual",
             "domainnet domainnet.tar.gz Lists",
             "imagenet-a ImageNet_A.tgz Usual",
             "imagenet-r imagenet-r Usual",

@@ -87,6 +87,9 @@ pub fn tables(runs: &[Run]) -> String {
             count(d.classes, "class"),
             count(run.tasks.len(), "task")
         ));
+        if let Some(encoder) = &d.encoder {
+            text.push_str(&format!("encoder: {}, digest {}\n", escape(&encoder.name), escape(&encoder.digest)));
+        }
         for (method, verdict) in report::verdicts(runs) {
             text.push_str(&format!("{method}: {}\n", verdict.line));
         }
