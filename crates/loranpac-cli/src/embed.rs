@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use loranpac_data::atomic;
 use loranpac_data::dataset::EncodedBy;
 use loranpac_data::formats::write_npz;
@@ -15,7 +15,6 @@ use crate::file::Target;
 use crate::json::Json;
 use crate::model::{on_threads, print, shown};
 use crate::raw::Raw;
-use crate::say::Unwritten;
 use crate::words::count;
 
 /// Options of `embed`.
@@ -79,7 +78,7 @@ fn embed(args: &Args) -> Result<()> {
     let (samples, computed, dim) = (features.len(), features.computed(), features.dim());
     let (EncodedBy { name, digest }, skipped) = (features.encoder().clone(), features.skipped().to_vec());
     let mut file = Target::create(&args.out)?;
-    write_npz(features.columns(), &mut file).map_err(|source| Unwritten::file(&args.out, source))?;
+    write_npz(features.columns(), &mut file).with_context(|| format!("cannot write {}", shown(&args.out)))?;
     file.finish()?;
     let seconds = started.elapsed().as_secs_f64();
     let value = json!({

@@ -11,6 +11,7 @@ use super::Args;
 use crate::model::shown;
 use crate::raw::Raw;
 use crate::say::note;
+use crate::words::count;
 
 /// Returns the feature files of the wanted data sets below a folder, and the names of missing ones. Every data set is
 /// listed before the first is encoded, so that a wrong layout is found before hours of work.
@@ -39,7 +40,12 @@ pub fn sources(args: &Args, folder: &Path, wanted: &[String], raw: &Raw<'_>) -> 
     }
     for (set, inputs) in work {
         let Some(listing) = inputs.outline().map(|outline| outline.digest) else { continue };
-        files.write(set, &listing, raw.gather(inputs, Needs::Experiment)?)?;
+        let features = raw.gather(inputs, Needs::Experiment)?;
+        let (computed, all) = (features.computed(), features.len());
+        files.write(set, &listing, features)?;
+        if !args.quiet {
+            note!("{}: {computed} of {} encoded, {} from the cache", set.key, count(all, "sample"), all - computed);
+        }
     }
     Ok((sets.iter().map(|set| files.source(set)).collect(), missing))
 }

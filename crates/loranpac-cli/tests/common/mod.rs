@@ -3,6 +3,7 @@
 
 #[path = "../../../loranpac-data/tests/npy/mod.rs"]
 mod array;
+pub mod raw;
 
 use std::path::Path;
 use std::process::{Command, Output};
