@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use loranpac_encode::Modality;
+
 /// Why an experiment was refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -10,6 +12,29 @@ pub enum Error {
     /// A file was refused.
     #[error(transparent)]
     Data(#[from] loranpac_data::Error),
+    /// Raw data instead of features.
+    #[error(
+        "{path} has {what}, not features; encode them first: loranpac embed ENCODER {path} -o FILE.npz",
+        path = path.display(),
+        what = if *modality == Modality::Image { "images" } else { "texts" },
+    )]
+    NotFeatures {
+        /// The folder, archive or table.
+        path: PathBuf,
+        /// What it has.
+        modality: Modality,
+    },
+    /// Raw data were refused.
+    #[error(transparent)]
+    Encode(#[from] loranpac_encode::Error),
+    /// The folder or archive of a data set lacks something.
+    #[error("{path}: {source}", path = path.display())]
+    Images {
+        /// The folder or archive.
+        path: PathBuf,
+        /// What is missing.
+        source: loranpac_encode::Error,
+    },
     /// A file cannot be opened or read.
     #[error(transparent)]
     Read(#[from] loranpac_data::ReadError),

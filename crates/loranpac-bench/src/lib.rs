@@ -7,6 +7,7 @@ pub mod cache;
 pub mod chart;
 pub mod choices;
 pub mod error;
+pub mod images;
 pub mod maps;
 pub mod measure;
 pub mod metrics;

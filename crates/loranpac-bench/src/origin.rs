@@ -7,6 +7,8 @@ use loranpac::internals::count;
 use loranpac::memory::human_bytes;
 use loranpac_data::text::{escape, escape_markdown};
 
+use crate::run::{EncoderFacts, Run};
+
 /// Facts for the foot of a report, each with a name.
 pub struct Origin<'a> {
     /// The command.
@@ -16,17 +18,20 @@ pub struct Origin<'a> {
 }
 
 impl<'a> Origin<'a> {
-    /// Now, on this machine; the runs had so many threads.
-    pub fn here(command: &'a str, threads: impl Iterator<Item = usize>) -> Origin<'a> {
+    /// Now, on this machine, of these runs.
+    pub fn here<'r>(command: &'a str, runs: impl Iterator<Item = &'r Run> + Clone) -> Origin<'a> {
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-        let threads: BTreeSet<usize> = threads.collect();
+        let threads: BTreeSet<usize> = runs.clone().map(|run| run.config.threads).collect();
         let threads: Vec<String> = threads.iter().map(usize::to_string).collect();
-        let facts = vec![
+        let encoders: BTreeSet<&EncoderFacts> = runs.filter_map(|run| run.dataset.encoder.as_ref()).collect();
+        let encoder = |by: &&EncoderFacts| ("Encoder", format!("{}, digest {}", by.name, by.digest));
+        let mut facts = vec![
             ("Written", date(seconds)),
             ("Machine", machine()),
             ("Threads of the runs", threads.join(", ")),
             ("Version", format!("loranpac {}", env!("CARGO_PKG_VERSION"))),
         ];
+        facts.extend(encoders.iter().map(encoder));
         Origin { command, facts }
     }
 

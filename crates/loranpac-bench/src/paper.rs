@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use loranpac_encode::Layout;
 use serde::Deserialize;
 
 /// One of the paper's data sets.
@@ -19,15 +20,25 @@ pub struct DataSet {
     pub test: usize,
     /// Classes.
     pub classes: usize,
+    /// Names that the folder or archive of its images may have, besides its key.
+    #[serde(default)]
+    pub folders: Vec<String>,
+    /// What the folders of its images stand for.
+    #[serde(default)]
+    pub layout: Layout,
 }
 
 impl DataSet {
-    /// How a file of these sizes differs from it, in words.
+    /// How data of these sizes differ from it, in words: each split that does.
     pub fn differs(&self, train: usize, test: usize, classes: usize) -> Option<String> {
-        let ours = (train, test, classes);
-        let theirs = (self.train, self.test, self.classes);
-        let words = |(train, test, classes)| format!("{train} training and {test} test samples of {classes} classes");
-        (ours != theirs).then(|| format!("{}; the paper's {} has {}", words(ours), self.name, words(theirs)))
+        let sizes = [
+            (train, self.train, "training samples"),
+            (test, self.test, "test samples"),
+            (classes, self.classes, "classes"),
+        ];
+        let words = |&(ours, theirs, what): &(usize, usize, &str)| format!("{ours} {what} instead of {theirs}");
+        let other: Vec<String> = sizes.iter().filter(|(ours, theirs, _)| ours != theirs).map(words).collect();
+        (!other.is_empty()).then(|| format!("{} (the paper's {})", other.join(", "), self.name))
     }
 }
 
@@ -47,6 +58,9 @@ mod tests {
         let sets = data_sets();
         assert_eq!(sets.len(), 11);
         assert_eq!(sets["cub200"].differs(9430, 2358, 200), None);
-        assert!(sets["cub200"].differs(5994, 5794, 200).unwrap().contains("the paper's CUB-200 has 9430"));
+        let official = "5994 training samples instead of 9430, 5794 test samples instead of 2358 (the paper's CUB-200)";
+        assert_eq!(sets["cub200"].differs(5994, 5794, 200).unwrap(), official);
+        let fewer = sets["vtab"].differs(1796, 8619, 49).unwrap();
+        assert_eq!(fewer, "49 classes instead of 50 (the paper's VTAB)", "only what differs is named");
     }
 }

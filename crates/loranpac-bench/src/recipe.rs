@@ -31,7 +31,8 @@ pub struct Recipe {
     /// What to look for, in a sentence or two.
     #[serde(default)]
     pub about: String,
-    /// Names of data sets; their feature files are `NAME.npz` or `NAME-BACKBONE.npz`, or another format.
+    /// Names of data sets; their feature files are `NAME.npz` or `NAME-BACKBONE.npz`, or another format, and their images
+    /// are in a folder or archive of that name.
     #[serde(default)]
     pub data: Vec<String>,
     /// The paper's encoder: its files are preferred, and only they are compared with the paper's numbers.
@@ -194,7 +195,7 @@ macro_rules! recipes {
     ($($name:literal,)*) => { &[$(($name, include_str!(concat!("../recipes/", $name, ".toml")))),*] };
 }
 
-/// The recipes inside the program, one for every table and figure of the paper and one of ours: name and text.
+/// The recipes inside the program, one for every table and figure of the paper and two of ours: name and text.
 pub const RECIPES: &[(&str, &str)] = recipes![
     "cil-vit",
     "cil-vit-inc1",
@@ -222,6 +223,7 @@ pub const RECIPES: &[(&str, &str)] = recipes![
     "stability-inc",
     "certificates",
     "infinite-width",
+    "pacs",
 ];
 
 /// A recipe inside the program.

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::run::Run;
+use crate::settings::quote;
+use crate::spec::Spec;
 
 /// The data of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,12 +19,21 @@ pub struct Data {
     pub path: String,
     /// [`loranpac_data::Dataset::digest`], in hexadecimal digits.
     pub digest: String,
+    /// Options of `loranpac run` that raw data need besides the path, such as `--encoder` and its value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
 }
 
 impl Data {
     /// Title for tables and figures: the file's name, which has data set and encoder.
     pub fn title(&self) -> &str {
         &self.file
+    }
+
+    /// The command that repeats a run on the data.
+    pub fn command(&self, spec: &Spec) -> String {
+        let options: String = self.options.iter().map(|word| format!(" {}", quote(word))).collect();
+        spec.command(&self.path) + &options
     }
 }
 
@@ -35,4 +46,11 @@ pub struct Record {
     pub data: Data,
     /// The run.
     pub run: Run,
+}
+
+impl Record {
+    /// The command that repeats the run.
+    pub fn command(&self) -> String {
+        self.data.command(&self.run.config.spec)
+    }
 }

@@ -12,8 +12,8 @@ use crate::error::Error;
 use crate::metrics::{AccuracyMatrix, mean};
 use crate::spec::Spec;
 use crate::stream::Task;
-use loranpac_data::dataset::Dataset;
 use loranpac_data::system;
+use loranpac_data::{Dataset, EncodedBy};
 
 /// Version of the JSON.
 pub const SCHEMA: u32 = 1;
@@ -95,6 +95,33 @@ pub struct DatasetFacts {
     pub test: usize,
     /// Classes.
     pub classes: usize,
+    /// The encoder that computed the features, if it is recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoder: Option<EncoderFacts>,
+}
+
+/// The encoder of the data.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct EncoderFacts {
+    /// Its name.
+    pub name: String,
+    /// SHA-256 of everything that determines its features, in hexadecimal digits.
+    pub digest: String,
+}
+
+impl DatasetFacts {
+    /// The facts about a data set.
+    pub fn of(dataset: &Dataset) -> DatasetFacts {
+        let encoder = |by: &EncodedBy| EncoderFacts { name: by.name.clone(), digest: by.digest.clone() };
+        DatasetFacts {
+            name: dataset.name.clone(),
+            dim: dataset.dim,
+            train: dataset.train.len(),
+            test: dataset.test.len(),
+            classes: dataset.classes.len(),
+            encoder: dataset.encoder.as_ref().map(encoder),
+        }
+    }
 }
 
 /// Measurements after one task.
@@ -235,13 +262,7 @@ impl Experiment<'_> {
                 threads: self.threads,
                 version: env!("CARGO_PKG_VERSION").to_owned(),
             },
-            dataset: DatasetFacts {
-                name: dataset.name.clone(),
-                dim: dataset.dim,
-                train: dataset.train.len(),
-                test: dataset.test.len(),
-                classes: dataset.classes.len(),
-            },
+            dataset: DatasetFacts::of(dataset),
             final_accuracy: matrix.final_accuracy(),
             total_accuracy: matrix.total_accuracy(),
             final_accuracy_samples: records.last().and_then(|r| r.accuracy_samples),

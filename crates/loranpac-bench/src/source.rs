@@ -1,6 +1,7 @@
-//! Where data come from: feature files by path or by name, and the digits inside the program.
+//! Where data come from: feature files by path or by name, raw data that were encoded, and the digits inside the program.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use loranpac_data::{Dataset, ReadError, embedded, formats};
 
@@ -8,21 +9,31 @@ use crate::error::Error;
 use crate::paper;
 use crate::record::Data;
 
-/// A data set that has not been read yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A data set, which need not have been read yet.
+#[derive(Debug, Clone)]
 pub struct Source {
     /// Name of the data set.
     pub key: String,
     /// Encoder.
     pub backbone: String,
-    /// The feature file; none for the digits inside the program.
-    pub path: Option<PathBuf>,
+    place: Place,
+}
+
+/// Where the data are.
+#[derive(Debug, Clone)]
+enum Place {
+    /// Inside the program.
+    Program,
+    /// In a feature file.
+    File(PathBuf),
+    /// In memory: encoded from raw data under a path, with the options of `loranpac run` that do it.
+    Memory { path: PathBuf, options: Vec<String>, dataset: Arc<Dataset> },
 }
 
 impl Source {
     /// The digits inside the program.
     pub fn embedded() -> Source {
-        Source { key: "digits".to_owned(), backbone: "pixels".to_owned(), path: None }
+        Source { key: "digits".to_owned(), backbone: "pixels".to_owned(), place: Place::Program }
     }
 
     /// What a user calls a data set: the path of a feature file. `digits` are those inside the program, unless there are
@@ -44,23 +55,45 @@ impl Source {
         let length =
             paper::data_sets().keys().filter(begins).map(String::len).max().or(stem.find('-')).unwrap_or(stem.len());
         let (key, rest) = stem.split_at(length);
-        let backbone = rest.trim_start_matches('-').to_owned();
-        Source { key: key.to_owned(), backbone, path: Some(path.to_owned()) }
+        Source::file(key, rest.trim_start_matches('-'), path)
+    }
+
+    /// A feature file, whatever its name.
+    pub fn file(key: &str, backbone: &str, path: &Path) -> Source {
+        Source { key: key.to_owned(), backbone: backbone.to_owned(), place: Place::File(path.to_owned()) }
+    }
+
+    /// Raw data under a path that were encoded by `loranpac run --data PATH` with these options.
+    pub fn encoded(path: &Path, options: Vec<String>, dataset: Dataset) -> Source {
+        let backbone = dataset.encoder.as_ref().map_or_else(String::new, |encoder| encoder.name.clone());
+        let place = Place::Memory { path: path.to_owned(), options, dataset: Arc::new(dataset) };
+        Source { key: loranpac_encode::input::stem(path), backbone, place }
     }
 
     /// Reads the data.
-    pub fn open(&self) -> Result<Dataset, Error> {
-        Ok(self.path.as_deref().map_or_else(|| Ok(embedded::digits()), Dataset::open)?)
+    pub fn open(&self) -> Result<Arc<Dataset>, Error> {
+        Ok(match &self.place {
+            Place::Program => Arc::new(embedded::digits()),
+            Place::File(path) => Arc::new(Dataset::open(path).map_err(|error| explain(path, error))?),
+            Place::Memory { dataset, .. } => dataset.clone(),
+        })
     }
 
     /// What is recorded about the data set that was read.
     pub fn data(&self, dataset: &Dataset) -> Data {
         Data {
-            path: self.path.as_ref().map_or_else(|| self.key.clone(), |path| path.display().to_string()),
+            path: match &self.place {
+                Place::Program => self.key.clone(),
+                Place::File(path) | Place::Memory { path, .. } => path.display().to_string(),
+            },
             key: self.key.clone(),
             backbone: self.backbone.clone(),
-            file: self.file(),
+            file: self.title(),
             digest: format!("{:016x}", dataset.digest()),
+            options: match &self.place {
+                Place::Memory { options, .. } => options.clone(),
+                Place::Program | Place::File(_) => Vec::new(),
+            },
         }
     }
 
@@ -68,11 +101,16 @@ impl Source {
     pub fn unlike_the_paper(&self, dataset: &Dataset) -> Option<String> {
         let sizes = (dataset.train.len(), dataset.test.len(), dataset.classes.len());
         let differs = paper::data_sets().get(&self.key)?.differs(sizes.0, sizes.1, sizes.2)?;
-        Some(format!("{} is not compared with the paper: it has {differs}", self.file()))
+        Some(format!("{} is not compared with the paper: it has {differs}", self.title()))
     }
 
-    fn file(&self) -> String {
-        self.path.as_deref().map_or_else(|| self.key.clone(), stem)
+    /// What tables and files of runs are called after.
+    fn title(&self) -> String {
+        match &self.place {
+            Place::Program => self.key.clone(),
+            Place::File(path) => stem(path),
+            Place::Memory { .. } => plain(&format!("{}-{}", self.key, self.backbone)),
+        }
     }
 }
 
@@ -96,7 +134,7 @@ pub fn find(files: &[PathBuf], names: &[String], backbone: Option<&str>) -> (Vec
     let all = all(files);
     let (mut sources, mut missing) = (Vec::new(), Vec::new());
     for name in names {
-        let of: Vec<&Source> = all.iter().filter(|source| source.key == *name || source.file() == *name).collect();
+        let of: Vec<&Source> = all.iter().filter(|source| source.key == *name || source.title() == *name).collect();
         let preferred = of.iter().any(|source| Some(source.backbone.as_str()) == backbone);
         if of.is_empty() {
             missing.push(name.clone());
@@ -110,6 +148,20 @@ pub fn find(files: &[PathBuf], names: &[String], backbone: Option<&str>) -> (Vec
 /// Every file as a data set.
 pub fn all(files: &[PathBuf]) -> Vec<Source> {
     files.iter().map(|path| Source::file_at(path)).collect()
+}
+
+/// A name without characters that a file's name should not have.
+pub fn plain(name: &str) -> String {
+    let fits = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+    name.chars().map(|c| if fits(c) { c } else { '_' }).collect()
+}
+
+/// Why a path is no feature file: it may hold raw data.
+fn explain(path: &Path, error: loranpac_data::Error) -> Error {
+    match loranpac_encode::input::modality_of(path) {
+        Some(modality) => Error::NotFeatures { path: path.to_owned(), modality },
+        None => error.into(),
+    }
 }
 
 fn stem(path: &Path) -> String {

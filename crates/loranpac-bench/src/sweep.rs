@@ -2,7 +2,6 @@
 //! again.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use crate::cache::Cache;
 use crate::error::Error;
@@ -73,7 +72,7 @@ impl Sweep<'_> {
         let mut maps = Maps::default();
         for (source, specs) in self.plans {
             let dataset = match source.open() {
-                Ok(dataset) => Arc::new(dataset),
+                Ok(dataset) => dataset,
                 Err(error) => {
                     let _ = watch(Event::Note(format!("skipped: {error}")));
                     (before, number) = (before + specs.iter().map(cost).sum::<f64>(), number + specs.len());
@@ -109,7 +108,7 @@ impl Sweep<'_> {
                         }
                         Err(Error::Interrupted) => return Err(Error::Interrupted),
                         Err(error) => {
-                            let words = format!("left out: {error} ({})", spec.command(&data.path));
+                            let words = format!("left out: {error} ({})", data.command(spec));
                             let _ = watch(Event::Note(words));
                         }
                     }

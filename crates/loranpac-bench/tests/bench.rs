@@ -80,7 +80,8 @@ fn there_is_a_recipe_for_every_table_and_figure() {
     let known = paper::data_sets();
     for (name, _) in RECIPES {
         let recipe = recipe(name);
-        assert!(!recipe.data.is_empty() && recipe.data.iter().all(|data| known.contains_key(data)), "{name}");
+        let papers = recipe.data.iter().all(|data| known.contains_key(data));
+        assert!(!recipe.data.is_empty() && (papers || recipe.paper.is_none()), "{name}");
         assert!(!recipe.about.is_empty() && recipe.tables.len() + recipe.figures.len() > 0, "{name}");
     }
 }

@@ -11,6 +11,7 @@ mod file;
 mod json;
 mod model;
 mod progress;
+mod raw;
 mod run;
 mod say;
 mod sweep;
@@ -47,10 +48,10 @@ struct Cli {
 enum Command {
     /// Learn handwritten digits one class at a time and compare methods (a second or two)
     Demo(demo::Args),
-    /// Run a continual-learning experiment on a feature file
+    /// Run a continual-learning experiment on features, images or texts
     Run(Box<run::Args>),
-    /// Run a recipe: the paper's tables and figures on a folder of feature files
-    Bench(bench::Args),
+    /// Run a recipe: the paper's tables and figures on a folder of feature files or images
+    Bench(Box<bench::Args>),
 
     /// Encode images or texts, and write a feature file
     Embed(embed::Args),
@@ -111,7 +112,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let result = match cli.command {
         Command::Demo(args) => demo::main(args),
         Command::Run(args) => run::main(*args),
-        Command::Bench(args) => bench::main(args),
+        Command::Bench(args) => bench::main(*args),
         Command::Embed(args) => embed::main(args),
         Command::Init(args) => model::init::main(args),
         Command::Learn(args) => model::learn::main(args),

@@ -119,7 +119,7 @@ impl SweepBar {
             Event::Done { cached: true, .. } => {}
             Event::Done { record, .. } => {
                 let accuracy = record.run.final_accuracy_samples.map_or(String::new(), |a| format!("  {a:.2}%"));
-                self.say(&format!("{}{accuracy}", record.run.config.spec.command(&record.data.path)));
+                self.say(&format!("{}{accuracy}", record.command()));
             }
             Event::Note(text) => self.note(&text),
         }

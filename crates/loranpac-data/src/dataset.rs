@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use loranpac::{Features, Label};
 
 use crate::error::Error;
+use crate::rows::EncodedBy;
 
 /// Training or test samples.
 #[derive(Debug, Clone, Default)]
@@ -32,6 +33,8 @@ pub struct Dataset {
     pub train: Part,
     /// Test samples.
     pub test: Part,
+    /// The encoder that computed the features, if it is recorded.
+    pub encoder: Option<EncodedBy>,
 }
 
 impl Dataset {
@@ -44,7 +47,7 @@ impl Dataset {
             |(part, labels): (Part, Vec<Label>)| Part { y: labels.iter().map(|label| index[label]).collect(), ..part };
         let (train, test) = (number(train), number(test));
         drop(index);
-        Dataset { name, dim, classes, train, test }
+        Dataset { name, dim, classes, train, test, encoder: None }
     }
 
     /// Keeps the first `count` training samples of each class, in their order.
@@ -79,7 +82,8 @@ impl Dataset {
             Part { x, y: part.y.clone(), domain: part.domain.clone(), layers: BTreeMap::new() }
         };
         let (train, test) = (stack(&self.train), stack(&self.test));
-        Some(Dataset { name: self.name.clone(), dim, classes: self.classes.clone(), train, test })
+        let (name, classes, encoder) = (self.name.clone(), self.classes.clone(), self.encoder.clone());
+        Some(Dataset { name, dim, classes, train, test, encoder })
     }
 
     /// A digest of features, labels and domains.

@@ -8,7 +8,7 @@ use loranpac::{Label, memory};
 
 use crate::dataset::{Dataset, Part};
 use crate::error::{ArrayProblem, Error};
-use crate::formats::{self, Container, DOMAINS, FEATURES, LABELS, Pair, missing, pick};
+use crate::formats::{self, Container, DOMAINS, FEATURES, LABELS, Pair, encoded_by, missing, pick, texts};
 use crate::reader::{check_finite, format_of, is_folder, open_rows, open_shared, splits};
 use crate::rows::{DOMAIN, LABEL, Options, Rows, SPLIT, Split};
 
@@ -22,7 +22,8 @@ impl Dataset {
     /// Reads training and test samples from a file or a folder of `.npy` files.
     ///
     /// A file with named arrays has `x_train`, `y_train`, `x_test` and `y_test` (or other usual names of features and
-    /// labels), and optionally `domain_train` and `domain_test`, and `x_train_layer*` with `x_test_layer*`. A table has
+    /// labels), and optionally `domain_train` and `domain_test`, `x_train_layer*` with `x_test_layer*`, and `encoder` with
+    /// the name and the digest of the encoder. A table has
     /// a column `split` (`train`, `val` and `valid` count as training; `test`) and optionally a column `domain`.
     pub fn open(path: &Path) -> Result<Dataset, Error> {
         let options = Options::default();
@@ -30,9 +31,11 @@ impl Dataset {
             true => Some(formats::open_folder_arrays(path)),
             false => format_of(path, &options, "")?.open_arrays(path, open_shared)?,
         };
+        let mut encoder = None;
         let halves = match arrays {
             Some(mut container) => {
                 let names = container.names();
+                encoder = encoded_by(&mut *container);
                 let mut half = |split| half(path, &mut *container, &names, split);
                 [half(Split::Train)?, half(Split::Test)?]
             }
@@ -56,7 +59,14 @@ impl Dataset {
             return Err(Error::Layers { path: path.to_owned(), train, test });
         }
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-        Ok(Dataset::new(name, dim, (train, train_labels), (test, test_labels)))
+        let dataset = Dataset::new(name, dim, (train, train_labels), (test, test_labels));
+        Ok(Dataset { encoder, ..dataset })
+    }
+
+    /// The texts in an array that describes a file. None if there is no such array, or it cannot be read.
+    pub fn texts(path: &Path, array: &str) -> Option<Vec<String>> {
+        let container = format_of(path, &Options::default(), "").ok()?.open_arrays(path, open_shared).ok()?;
+        texts(&mut *container?, array)
     }
 }
 

@@ -64,7 +64,7 @@ impl Split {
     }
 
     /// The end of its arrays' names.
-    pub(crate) fn suffix(self) -> &'static str {
+    pub fn suffix(self) -> &'static str {
         match self {
             Split::Train => "_train",
             Split::Test => "_test",

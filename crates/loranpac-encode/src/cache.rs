@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::encoder::hex;
 use crate::error::Error;
+use crate::hex::hex;
 
 /// Digest of an input.
 pub type Key = [u8; 32];

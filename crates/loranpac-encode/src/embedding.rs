@@ -85,14 +85,19 @@ impl Embedding {
         digest.finalize().into()
     }
 
-    /// Numbers per input.
-    pub fn row(&self) -> usize {
-        self.layers.len() * self.encoder.dim()
-    }
-
     /// The encoder.
     pub fn encoder(&self) -> &dyn Encoder {
         &*self.encoder
+    }
+
+    /// The encoder's layers that stand side by side in each row.
+    pub fn chosen_layers(&self) -> &[usize] {
+        &self.layers
+    }
+
+    /// Numbers per input.
+    pub fn row(&self) -> usize {
+        self.layers.len() * self.encoder.dim()
     }
 
     /// Which tags the inputs have.

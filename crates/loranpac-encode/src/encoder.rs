@@ -1,6 +1,9 @@
 //! The vocabulary of encoders: images, batches, and the trait that each kind of encoder implements.
 
+use loranpac_data::EncodedBy;
+
 use crate::error::Error;
+use crate::hex::hex;
 use crate::modality::Modality;
 
 /// An image with 8 bits for each of red, green and blue, upright (its orientation was applied).
@@ -93,9 +96,9 @@ pub trait Encoder: Send + Sync {
     fn encode(&self, batch: Batch<'_>, layers: &[usize]) -> Result<Vec<f32>, Error>;
 }
 
-/// A digest in hexadecimal.
-pub fn hex(digest: &[u8; 32]) -> String {
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+/// Name and digest of an encoder, as a file of its features records them.
+pub fn encoded_by(encoder: &dyn Encoder) -> EncodedBy {
+    EncodedBy { name: encoder.name().to_owned(), digest: hex(&encoder.digest()) }
 }
 
 /// Refuses layers that an encoder does not have.

@@ -188,6 +188,43 @@ pub enum Error {
         /// What was looked for.
         modality: Modality,
     },
+    /// A tag that only some inputs have.
+    #[error("{name}: no {tag}, but other inputs have one")]
+    SomeWithout {
+        /// The input without it.
+        name: String,
+        /// Label, split or domain.
+        tag: &'static str,
+    },
+    /// A label, a domain or a name is too long for a feature file.
+    #[error("{name}: a label, a domain or a name is longer than {limit} bytes")]
+    LongTag {
+        /// The beginning of the input's name.
+        name: String,
+        /// The most bytes.
+        limit: usize,
+    },
+    /// No input was left.
+    #[error("none of the inputs can be used")]
+    NothingUsable,
+    /// The inputs of an experiment have no splits.
+    #[error(
+        "the inputs have no splits; an experiment needs training and test samples: folders train and test, or a column \
+         split"
+    )]
+    NoSplits,
+    /// The inputs of an experiment have no labels.
+    #[error("the inputs have no labels; put them into a folder for each class, or name the column with `label`")]
+    NoLabels,
+    /// The inputs of an experiment have one split only.
+    #[error("there are no {} samples; an experiment needs training and test samples", adjective(split))]
+    EmptySplit {
+        /// The split without inputs.
+        split: &'static str,
+    },
+    /// The engine refused.
+    #[error(transparent)]
+    Engine(#[from] loranpac::Error),
     /// The folders of a data set have no known meaning.
     #[error("{path}: {name}: {reason}", path = path.display())]
     Layout {
@@ -398,6 +435,10 @@ pub enum OnnxProblem {
     /// Its output cannot be used.
     #[error("the output is {0}; features (n, d) or maps (n, d, h, w) are expected")]
     OutputShape(String),
+}
+
+fn adjective(split: &str) -> &str {
+    if split == "train" { "training" } else { split }
 }
 
 fn plural(modality: Modality) -> &'static str {

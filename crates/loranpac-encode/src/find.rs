@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::encoder::{Encoder, hex};
+use crate::encoder::Encoder;
 use crate::error::Error;
+use crate::hex::hex;
 use crate::open::{BUILT_IN, OpenOptions, open};
 use crate::server::Server;
 

@@ -1,14 +1,17 @@
 //! Encoders: images and texts in, features out.
 //!
 //! An [`Encoder`] turns a [`Batch`] of images or texts into rows of features. [`image::decode`] makes an [`Image`] of a
-//! file's bytes, and [`Preprocess`] makes the numbers that a network reads of an image.
+//! file's bytes, and [`Preprocess`] makes the numbers that a network reads of an image. [`Inputs`] are raw inputs in
+//! folders, archives and tables, [`Embedding`] encodes them batch after batch, and a [`FeatureSet`] is all of it.
 
 mod basic;
 mod cache;
 mod embedding;
 mod encoder;
 mod error;
+mod features;
 mod find;
+mod hex;
 pub mod image;
 pub mod input;
 mod modality;
@@ -24,11 +27,13 @@ mod transformer;
 pub use basic::ImageBasic;
 pub use cache::{Cache, Key};
 pub use embedding::{Embedding, EmbeddingOptions, Encoded};
-pub use encoder::{Batch, Encoder, Image, hex};
+pub use encoder::{Batch, Encoder, Image, encoded_by};
 pub use error::{Error, ImageProblem, OnnxProblem, ServerProblem};
+pub use features::{FeatureSet, Needs};
 pub use find::find;
+pub use hex::hex;
 pub use image::Limits;
-pub use input::{Data, Input, InputOptions, Inputs, Present, Tags};
+pub use input::{Data, Input, InputOptions, Inputs, Layout, Outline, Present, Tags};
 pub use modality::Modality;
 pub use ngrams::TextNgrams;
 pub use onnx::Onnx;

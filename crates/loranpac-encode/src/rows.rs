@@ -7,7 +7,7 @@ use loranpac_data::{EncodedBy, LABEL, Options, Piece, Reader, Rows, Split};
 
 use crate::cache::Cache;
 use crate::embedding::{Embedding, EmbeddingOptions, Encoded};
-use crate::encoder::{Encoder, hex};
+use crate::encoder::{Encoder, encoded_by};
 use crate::error::Error;
 use crate::image::Limits;
 use crate::input::{InputOptions, Inputs, Present};
@@ -51,7 +51,7 @@ pub fn read_raw(
     let present = inputs.present();
     let watch = watch(inputs.count_hint());
     let options = EmbeddingOptions { layers: None, skip_bad, limits };
-    let by = EncodedBy { name: encoder.name().to_owned(), digest: hex(&encoder.digest()) };
+    let by = encoded_by(&*encoder);
     let embedding = Embedding::new(inputs, encoder, cache, options)?;
     let split = split.filter(|_| present.splits);
     let rows = EncodedRows { path: path.to_owned(), embedding, by, present, split, watch, ready: Piece::default() };

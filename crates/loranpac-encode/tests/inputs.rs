@@ -1,12 +1,14 @@
 //! Where inputs are found, their tags and their order, and what is refused.
 
+mod raw;
+
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use loranpac::Label;
 use loranpac_encode::input::{Data, Input, InputOptions, Inputs};
 use loranpac_encode::{Error, Modality};
+use raw::shown;
 use tempfile::TempDir;
 
 fn images() -> InputOptions {
@@ -17,49 +19,21 @@ fn texts() -> InputOptions {
     InputOptions::new(Modality::Text)
 }
 
-/// A folder of files whose contents are their names.
-fn folder(names: &[&str]) -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    for name in names {
-        let path = folder.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, name).unwrap();
-    }
-    folder
+/// Files whose contents are their names.
+fn files<'a>(names: &[&'a str]) -> Vec<(&'a str, &'a [u8])> {
+    names.iter().map(|name| (*name, name.as_bytes())).collect()
 }
 
-/// The same files as archives in a folder: `a.tar`, `a.tar.gz` and `a.zip`.
+fn folder(names: &[&str]) -> TempDir {
+    raw::folder(&files(names))
+}
+
 fn archives(names: &[&str]) -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let mut tar = tar::Builder::new(Vec::new());
-    let mut zip = zip::ZipWriter::new(fs::File::create(folder.path().join("a.zip")).unwrap());
-    for name in names {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(name.len() as u64);
-        header.set_mode(0o644);
-        tar.append_data(&mut header, name, name.as_bytes()).unwrap();
-        zip.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
-        zip.write_all(name.as_bytes()).unwrap();
-    }
-    zip.finish().unwrap();
-    let tar = tar.into_inner().unwrap();
-    fs::write(folder.path().join("a.tar"), &tar).unwrap();
-    let file = fs::File::create(folder.path().join("a.tar.gz")).unwrap();
-    let mut packed = flate2::write::GzEncoder::new(file, flate2::Compression::default());
-    packed.write_all(&tar).unwrap();
-    packed.finish().unwrap();
-    folder
+    raw::archives(&files(names))
 }
 
 fn read(path: &Path, options: &InputOptions) -> Result<Vec<Input>, Error> {
     Inputs::open(&[path.to_owned()], options)?.collect()
-}
-
-/// Tags in a line: `name: label split domain`, with `-` for what is missing.
-fn shown(input: &Input) -> String {
-    let label = |label: &Option<Label>| label.as_ref().map_or("-".to_owned(), Label::to_string);
-    let split = input.tags.split.map_or("-", |split| split.name());
-    format!("{}: {} {} {}", input.name, label(&input.tags.label), split, label(&input.tags.domain))
 }
 
 /// Files in a folder, and the same files in archives inside a folder of their own, have these tags.

@@ -32,7 +32,7 @@ impl<'a> Contents<'a> {
         Contents {
             recipe,
             notes,
-            origin: Origin::here(command, records.iter().map(|record| record.run.config.threads)),
+            origin: Origin::here(command, records.iter().map(|record| &record.run)),
             tables: recipe.tables.iter().map(|table| table.fill(records)).collect(),
             figures: recipe.figures.iter().chain(&further).map(draw).collect(),
             runs: Runs::new(records, varying),

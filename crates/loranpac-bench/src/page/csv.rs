@@ -28,7 +28,7 @@ pub(super) fn runs(runs: &Runs<'_>) -> String {
     for record in runs.records {
         let mut row = runs.row(record);
         *row.last_mut().unwrap_or(&mut String::new()) = record.run.state_bytes.to_string();
-        row.push(record.run.config.spec.command(&record.data.path));
+        row.push(record.command());
         let _ = writeln!(text, "{}", row.iter().map(|cell| quoted(cell)).collect::<Vec<_>>().join(","));
     }
     text

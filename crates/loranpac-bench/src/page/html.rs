@@ -153,7 +153,7 @@ fn runs(body: &mut String, runs: &Runs<'_>) {
         };
         let _ = writeln!(rows, "<tr>{}</tr>", cells.iter().enumerate().map(cell).collect::<String>());
         let config = serde_json::to_string_pretty(&record.run.config).unwrap_or_default();
-        let command = record.run.config.spec.command(&record.data.path);
+        let command = record.command();
         let verdict = record.run.verdict.as_ref().map_or(String::new(), |verdict| {
             let warnings = verdict.warnings.iter().map(|warning| format!("<br>Warning: {}", escape(warning)));
             format!("<p>{}{}</p>", escape(&verdict.line), warnings.collect::<String>())

@@ -10,7 +10,7 @@ use loranpac::{Label, memory};
 use loranpac_data::text::escape;
 use loranpac_data::{EncodedBy, Options, Reader, Split};
 use loranpac_encode::input::looks_raw;
-use loranpac_encode::{Encoder, InputOptions, Limits, RawOptions, Watch, hex, read_raw};
+use loranpac_encode::{Encoder, InputOptions, Limits, RawOptions, Watch, encoded_by, read_raw};
 use loranpac_store::{Identity, Manifest, Reference};
 use tempfile::TempDir;
 
@@ -219,8 +219,7 @@ impl Samples {
             }
             _ => bail!("{} has no encoder; give one with --encoder", shown(&target.path)),
         };
-        let by = EncodedBy { name: encoder.name().to_owned(), digest: hex(&encoder.digest()) };
-        target.require(&identity_of(&by))?;
+        target.require(&identity_of(&encoded_by(&*encoder)))?;
         Ok(target.opened.get_or_init(|| encoder).clone())
     }
 }

@@ -1,8 +1,9 @@
 //! The arguments of `run`, and the specs derived from them.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use loranpac::lift;
 use loranpac::registry::{self, Input, METHODS, Method};
 use loranpac_bench::Error;
@@ -11,9 +12,12 @@ use loranpac_bench::plan::Resources;
 use loranpac_bench::source::Source;
 use loranpac_bench::spec::Spec;
 use loranpac_data::Dataset;
+use loranpac_encode::{Inputs, Needs, input};
 
 use super::flags::Chosen;
 use crate::json::Json;
+use crate::model::shown;
+use crate::raw::RawArgs;
 use crate::say::note;
 
 /// Options of `run`.
@@ -21,9 +25,14 @@ use crate::say::note;
 #[command(after_help = methods_and_example())]
 pub struct Args {
     /// Feature file (.npz, .safetensors, or a folder of .npy) with x_train, y_train, x_test, y_test; digits for those inside
-    /// the program
-    #[arg(long, value_name = "FILE", help_heading = "Data")]
+    /// the program; with --encoder, a folder, archive or table of images or texts
+    #[arg(long, value_name = "PATH", help_heading = "Data")]
     data: PathBuf,
+    #[command(flatten)]
+    raw: RawArgs,
+    /// Column or key of a table of raw data with the labels [default: y, labels, label, class or target]
+    #[arg(long, value_name = "NAME", requires = "encoder", help_heading = "Encoder")]
+    label: Option<String>,
 
     /// Methods, separated by commas, or all; they are listed below
     #[arg(long, value_delimiter = ',', default_value = "loranpac", value_name = "NAME", help_heading = "Method")]
@@ -98,9 +107,24 @@ impl Args {
         Ok(Request { args: self, methods, streams })
     }
 
-    /// Returns the data set.
-    pub fn source(&self) -> Source {
-        Source::named(&self.data)
+    /// Returns the data set; raw data are encoded.
+    pub fn source(&self) -> Result<Source> {
+        let Some(raw) = self.raw.open(self.quiet)? else { return Ok(Source::named(&self.data)) };
+        let place = || shown(&self.data);
+        let inputs = Inputs::open(std::slice::from_ref(&self.data), &raw.inputs(self.label.as_deref()))?;
+        inputs.outline().map_or(Ok(()), |outline| Needs::Experiment.check(outline)).with_context(place)?;
+        let features = raw.gather(inputs, Needs::Experiment).with_context(place)?;
+        let dataset = features.dataset(input::stem(&self.data)).with_context(place)?;
+        let label = self.label.iter().flat_map(|label| ["--label".to_owned(), label.clone()]);
+        Ok(Source::encoded(&self.data, self.raw.words().into_iter().chain(label).collect(), dataset))
+    }
+
+    /// Reads a data set. Raw data without an encoder are refused with advice.
+    pub fn open(&self, source: &Source) -> Result<Arc<Dataset>> {
+        source.open().map_err(|error| match error {
+            Error::NotFeatures { .. } => anyhow!("{error}, or add --encoder ENCODER"),
+            other => other.into(),
+        })
     }
 
     fn is_named(&self, method: &Method) -> bool {
@@ -184,8 +208,13 @@ impl Request<'_> {
 fn methods_and_example() -> String {
     let longest = METHODS.iter().map(|method| method.name.len()).max().unwrap_or(0);
     let methods: String = METHODS.iter().map(|m| format!("  {:longest$}  {}\n", m.name, m.summary)).collect();
-    let example = "loranpac run --data features.npz --method loranpac,loranpac-soft --inc 10 --width 10000";
-    format!("Methods:\n{methods}\nExample:  {example}")
+    let examples = [
+        "loranpac run --data features.npz --method loranpac,loranpac-soft --inc 10 --width 10000",
+        "loranpac run --data photos/ --encoder vit/ --inc 10              # photos/{train,test}/CLASS/*.jpg",
+        "loranpac run --data photos.tar --encoder vit/ --scenario domain  # DOMAIN/{train,test}/CLASS/*.jpg",
+        "loranpac run --data tickets.csv --encoder text-ngrams --inc 2    # columns text, label and split",
+    ];
+    format!("Methods:\n{methods}\nExamples:\n  {}", examples.join("\n  "))
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {

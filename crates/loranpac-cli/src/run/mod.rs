@@ -1,4 +1,4 @@
-//! `loranpac run`: a continual-learning experiment on a feature file.
+//! `loranpac run`: a continual-learning experiment on features, or on raw data that are encoded first.
 
 mod args;
 mod flags;
@@ -45,7 +45,7 @@ pub fn main(args: Args) -> Result<()> {
 
 fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
     let request = args.check()?;
-    let dataset = args.source().open()?;
+    let dataset = args.open(&args.source()?)?;
     let specs = request.specs(&dataset)?;
     let mut maps = request.maps()?;
     let mut plan = Plan::new(&mut maps, dataset, specs, request.resources(threads)).map_err(|e| request.explain(e))?;

@@ -18,8 +18,8 @@ use crate::{command, sweep, table};
 
 pub fn main(args: &Args, threads: usize) -> Result<()> {
     let request = args.check()?;
-    let source = args.source();
-    let dataset = source.open()?;
+    let source = args.source()?;
+    let dataset = args.open(&source)?;
     let (name, classes) = (dataset.name.clone(), dataset.classes.len());
     let specs = request.specs(&dataset)?;
     // Invalid runs are an error now, not a note for each of their variations.

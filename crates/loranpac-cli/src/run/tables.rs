@@ -51,7 +51,7 @@ pub fn markdown(runs: &[Run]) -> String {
         text.push_str("\n![Certificates over tasks](certificate.svg)\n");
     }
     let command = format!("loranpac {}", command::line());
-    text + &Origin::here(&command, runs.iter().map(|run| run.config.threads)).markdown()
+    text + &Origin::here(&command, runs.iter()).markdown()
 }
 
 /// Returns a run task by task, if it is the only one, and all methods side by side, best first.
@@ -87,6 +87,9 @@ pub fn tables(runs: &[Run]) -> String {
             count(d.classes, "class"),
             count(run.tasks.len(), "task")
         ));
+        if let Some(encoder) = &d.encoder {
+            text.push_str(&format!("encoder: {}, digest {}\n", escape(&encoder.name), escape(&encoder.digest)));
+        }
         for (method, verdict) in report::verdicts(runs) {
             text.push_str(&format!("{method}: {}\n", verdict.line));
         }

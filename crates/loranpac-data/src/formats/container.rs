@@ -29,9 +29,6 @@ pub(crate) struct Pair {
     encoder: Option<EncodedBy>,
 }
 
-/// The array with the name and the digest of the encoder.
-const ENCODER: &str = "encoder";
-
 /// Finds features and labels: by the names in `options`, else by usual names (`x` and `y`), else by usual names of the
 /// split (`x_train` and `y_train`).
 pub(super) fn choose(path: &Path, container: &mut dyn Container, options: &Options) -> Result<Pair, Error> {
@@ -61,18 +58,24 @@ pub(super) fn choose(path: &Path, container: &mut dyn Container, options: &Optio
     let both = |own: &Split| names.iter().any(|name| names::is_usual(name, FEATURES, own.other().suffix()));
     let x = (x.clone(), container.array(&x)?);
     let y = y.map(|name| container.array(&name).map(|stream| (name, stream))).transpose()?;
-    let encoder = if names.iter().any(|name| name == ENCODER) { encoder(container)? } else { None };
-    Ok(Pair { split: own.filter(both), encoder, ..Pair::new(path, x, y)? })
+    Ok(Pair { split: own.filter(both), encoder: encoded_by(container), ..Pair::new(path, x, y)? })
 }
 
-/// The encoder of a file: an array with two texts. Another array of that name is none of ours.
-fn encoder(container: &mut dyn Container) -> Result<Option<EncodedBy>, Error> {
-    let mut array = container.array(ENCODER)?;
-    let texts = if array.shape == [2] { array.labels(2).unwrap_or_default() } else { Vec::new() };
-    Ok(match &texts[..] {
-        [Label::Text(name), Label::Text(digest)] => Some(EncodedBy { name: name.clone(), digest: digest.clone() }),
-        _ => None,
-    })
+/// The encoder that `loranpac embed` recorded: its name and its digest. An array of another shape has another meaning.
+pub(crate) fn encoded_by(container: &mut dyn Container) -> Option<EncodedBy> {
+    let [name, digest] = texts(container, "encoder")?.try_into().ok()?;
+    Some(EncodedBy { name, digest })
+}
+
+/// The elements of a short array of texts.
+pub(crate) fn texts(container: &mut dyn Container, array: &str) -> Option<Vec<String>> {
+    const MOST: usize = 16;
+    if !container.names().iter().any(|name| name == array) {
+        return None;
+    }
+    let stream = container.array(array).ok().filter(|stream| matches!(stream.shape[..], [0..=MOST]))?;
+    let text = |label| if let Label::Text(text) = label { Some(text) } else { None };
+    stream.into_array().ok()?.into_labels().ok()?.into_iter().map(text).collect()
 }
 
 /// The array with a usual name and a suffix. The first of the usual names wins; others must be unique.

@@ -30,12 +30,12 @@ use crate::error::Error;
 use crate::rows::{Options, Rows, Split};
 
 pub use array::{Array, Elements};
-pub(crate) use container::{Container, Pair, pick};
+pub(crate) use container::{Container, Pair, encoded_by, pick, texts};
 pub use folder::read_npy;
 pub use format::Format;
 pub(crate) use names::{DOMAINS, FEATURES, LABELS, missing};
 pub use npy::Column;
-pub use npz::to_npz;
+pub use npz::{to_npz, write_npz};
 #[cfg(feature = "parquet")]
 pub use parquet::is_decoding;
 pub(crate) use source::Shared;

@@ -3,7 +3,7 @@
 //! This reader replaces a crate because a header must never cause an allocation larger than the file: memory grows
 //! with the bytes that exist, and every product of sizes is checked.
 
-use std::io::Read;
+use std::io::{self, Read, Write};
 
 use loranpac::Label;
 
@@ -140,39 +140,48 @@ pub enum Column {
     Labels(Vec<Label>),
 }
 
-/// An array in npy format, version 1.
-pub(super) fn to_bytes(column: &Column) -> Vec<u8> {
-    let (descr, shape, data): (String, String, Vec<u8>) = match column {
+/// Values that are converted at a time.
+const BLOCK: usize = 1 << 16;
+
+/// Writes an array in npy format, version 1.
+pub(super) fn write(column: &Column, out: &mut impl Write) -> io::Result<()> {
+    match column {
         Column::Float(values) => {
-            ("<f8".to_owned(), format!("({},)", values.len()), values.iter().flat_map(|v| v.to_le_bytes()).collect())
+            write_header(out, "<f8", &format!("({},)", values.len()))?;
+            write_blocks(out, values, |v| v.to_le_bytes())
         }
         Column::Matrix(columns, values) => {
-            let rows = values.len() / columns.max(&1);
-            ("<f4".to_owned(), format!("({rows}, {columns})"), values.iter().flat_map(|v| v.to_le_bytes()).collect())
+            write_header(out, "<f4", &format!("({}, {columns})", values.len() / columns.max(&1)))?;
+            write_blocks(out, values, |v| v.to_le_bytes())
         }
         Column::Labels(labels) => {
             let number = |label: &Label| if let Label::Integer(number) = label { Some(*number) } else { None };
             let shape = format!("({},)", labels.len());
-            match labels.iter().map(number).collect::<Option<Vec<i64>>>() {
-                Some(numbers) => ("<i8".to_owned(), shape, numbers.iter().flat_map(|v| v.to_le_bytes()).collect()),
-                None => {
-                    let texts: Vec<Vec<char>> =
-                        labels.iter().map(|label| label.to_string().chars().collect()).collect();
-                    let longest = texts.iter().map(Vec::len).max().unwrap_or(0).max(1);
-                    let padded =
-                        texts.iter().flat_map(|text| text.iter().chain(std::iter::repeat(&'\0')).take(longest));
-                    (format!("<U{longest}"), shape, padded.flat_map(|&c| u32::from(c).to_le_bytes()).collect())
-                }
+            if let Some(numbers) = labels.iter().map(number).collect::<Option<Vec<i64>>>() {
+                write_header(out, "<i8", &shape)?;
+                return write_blocks(out, &numbers, |v| v.to_le_bytes());
             }
+            let length = |label: &Label| label.to_string().chars().count();
+            let longest = labels.iter().map(length).max().unwrap_or(0).max(1);
+            write_header(out, &format!("<U{longest}"), &shape)?;
+            labels.iter().try_for_each(|label| {
+                let text: Vec<char> = label.to_string().chars().chain(std::iter::repeat('\0')).take(longest).collect();
+                write_blocks(out, &text, |&c| u32::from(c).to_le_bytes())
+            })
         }
-    };
+    }
+}
+
+fn write_header(out: &mut impl Write, descr: &str, shape: &str) -> io::Result<()> {
     let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
     // The data starts at a multiple of 64 bytes.
     header += &" ".repeat(63 - (10 + header.len()) % 64);
     header.push('\n');
-    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-    bytes.extend((header.len() as u16).to_le_bytes());
-    bytes.extend(header.as_bytes());
-    bytes.extend(data);
-    bytes
+    out.write_all(b"\x93NUMPY\x01\x00")?;
+    out.write_all(&(header.len() as u16).to_le_bytes())?;
+    out.write_all(header.as_bytes())
+}
+
+fn write_blocks<T, const N: usize>(out: &mut impl Write, values: &[T], bytes: fn(&T) -> [u8; N]) -> io::Result<()> {
+    values.chunks(BLOCK).try_for_each(|block| out.write_all(&block.iter().flat_map(bytes).collect::<Vec<u8>>()))
 }

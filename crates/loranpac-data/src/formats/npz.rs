@@ -1,6 +1,6 @@
 //! NumPy's npz: a zip archive of npy files, stored or deflated.
 
-use std::io::{self, BufReader, Cursor, Read, Write};
+use std::io::{self, BufReader, Cursor, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use flate2::CrcReader;
@@ -91,9 +91,18 @@ impl<R: Read> Read for Checked<R> {
 /// An npz archive of named arrays, in memory.
 pub fn to_npz(columns: &[(impl AsRef<str>, Column)]) -> io::Result<Vec<u8>> {
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
-    for (name, column) in columns {
-        archive.start_file(format!("{}.npy", name.as_ref()), SimpleFileOptions::default().large_file(true))?;
-        archive.write_all(&npy::to_bytes(column))?;
-    }
+    columns.iter().try_for_each(|(name, column)| add(&mut archive, name.as_ref(), column))?;
     Ok(archive.finish()?.into_inner())
+}
+
+/// Writes an npz archive of named arrays. Each is dropped when it is written.
+pub fn write_npz(columns: impl IntoIterator<Item = (String, Column)>, out: impl Write) -> io::Result<()> {
+    let mut archive = ZipWriter::new_stream(out);
+    columns.into_iter().try_for_each(|(name, column)| add(&mut archive, &name, &column))?;
+    archive.finish()?.into_inner().flush()
+}
+
+fn add<W: Write + Seek>(archive: &mut ZipWriter<W>, name: &str, column: &Column) -> io::Result<()> {
+    archive.start_file(format!("{name}.npy"), SimpleFileOptions::default().large_file(true))?;
+    npy::write(column, archive)
 }

@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use loranpac_data::disk;
 
-use super::{Input, InputOptions, Present, Source, Tags, layout, read_limited, to_data};
+use super::layout::{self, Found, Listing};
+use super::{Input, InputOptions, LONGEST_LIST, Outline, Present, Source, Tags, read_limited, same_type, to_data};
 use crate::error::Error;
 
 /// The most folders inside one another.
 const DEEPEST: usize = 32;
-/// The longest list of paths.
-const LONGEST_LIST: u64 = 256 << 20;
 
 /// Files and their tags, in order.
 pub(super) struct Files {
     files: std::vec::IntoIter<(String, PathBuf, Tags)>,
     skipped: Vec<String>,
+    outline: Option<Outline>,
     present: Present,
     options: InputOptions,
 }
@@ -28,11 +28,16 @@ impl Files {
         let mut found = Vec::new();
         let own = path.canonicalize().map_err(|source| Error::Read { path: path.to_owned(), source })?;
         walk(path, "", &mut vec![own], &mut found)?;
-        found.sort();
-        let (names, paths): (Vec<String>, Vec<PathBuf>) = found.into_iter().unzip();
-        let layout::Arranged { inputs, skipped, present } = layout::arrange(path, &names, false, options)?;
-        let files = inputs.into_iter().map(|(at, tags)| (names[at].clone(), paths[at].clone(), tags));
-        Ok(Files { files: files.collect::<Vec<_>>().into_iter(), skipped, present, options: options.clone() })
+        found.sort_by(|a, b| a.0.name.cmp(&b.0.name));
+        let (found, paths): (Vec<Found>, Vec<PathBuf>) = found.into_iter().unzip();
+        let read = |at: usize| {
+            let failed = |source| Error::Read { path: paths[at].clone(), source };
+            read_limited(&found[at].name, File::open(&paths[at]).map_err(failed)?, LONGEST_LIST)
+        };
+        let Listing { inputs, skipped, outline, present } = layout::list(path, &found, options, false, read)?;
+        let file = |(at, tags): (usize, Tags)| (found[at].name.clone(), paths[at].clone(), tags);
+        let files = inputs.into_iter().map(file).collect::<Vec<_>>().into_iter();
+        Ok(Files { files, skipped, outline: Some(outline), present, options: options.clone() })
     }
 
     /// The files of a list: one path per line, optionally followed by a blank and a label.
@@ -64,16 +69,16 @@ impl Files {
         if files.is_empty() {
             return Err(Error::NoInputs { path: path.to_owned(), modality: options.modality });
         }
-        layout::unify(files.iter_mut().filter_map(|(.., tags)| tags.label.as_mut()).collect());
+        same_type(files.iter_mut().filter_map(|(.., tags)| tags.label.as_mut()).collect());
         let present = Present::of(files.iter().map(|(.., tags)| tags));
-        Ok(Files { files: files.into_iter(), skipped, present, options: options.clone() })
+        Ok(Files { files: files.into_iter(), skipped, outline: None, present, options: options.clone() })
     }
 
     /// One file.
     pub fn single(path: &Path, options: &InputOptions) -> Files {
         let file = (path.display().to_string(), path.to_owned(), Tags::default());
         let present = Present { names: true, ..Present::default() };
-        Files { files: vec![file].into_iter(), skipped: Vec::new(), present, options: options.clone() }
+        Files { files: vec![file].into_iter(), skipped: Vec::new(), outline: None, present, options: options.clone() }
     }
 }
 
@@ -88,6 +93,10 @@ impl Source for Files {
 
     fn skipped(&self) -> &[String] {
         &self.skipped
+    }
+
+    fn outline(&self) -> Option<&Outline> {
+        self.outline.as_ref()
     }
 
     fn next(&mut self) -> Option<Result<Input, Error>> {
@@ -111,7 +120,7 @@ fn walk(
     folder: &Path,
     prefix: &str,
     within: &mut Vec<PathBuf>,
-    found: &mut Vec<(String, PathBuf)>,
+    found: &mut Vec<(Found, PathBuf)>,
 ) -> Result<(), Error> {
     let failed = |source| Error::Read { path: folder.to_owned(), source };
     if within.len() > DEEPEST {
@@ -122,12 +131,14 @@ fn walk(
         let own = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let name = format!("{prefix}{own}");
         // Follows links. A file that vanished, and a link without a target, are found when they are read.
-        let is_folder = fs::metadata(&path).is_ok_and(|about| about.is_dir());
+        let about = fs::metadata(&path).ok();
+        let is_folder = about.as_ref().is_some_and(fs::Metadata::is_dir);
         if layout::is_ignored(&own, is_folder) {
             continue;
         }
         if !is_folder {
-            found.push((name, path));
+            let size = about.as_ref().map_or(0, fs::Metadata::len);
+            found.push((Found { name, size, modified: about.and_then(|about| about.modified().ok()) }, path));
             continue;
         }
         let real = path.canonicalize().map_err(|source| Error::Read { path: path.clone(), source })?;

@@ -24,10 +24,10 @@
 
 mod files;
 mod layout;
+mod outline;
+mod table;
 mod tape;
 mod zipped;
-
-mod table;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -37,6 +37,9 @@ use loranpac_data::Split;
 
 use crate::error::Error;
 use crate::modality::Modality;
+
+pub use layout::Layout;
+pub use outline::Outline;
 
 /// How inputs are read.
 #[derive(Debug, Clone)]
@@ -49,6 +52,8 @@ pub struct InputOptions {
     pub label: Option<String>,
     /// The split to read, of sources that have splits. None: all.
     pub split: Option<Split>,
+    /// What the folders of folders and archives stand for.
+    pub layout: Layout,
     /// Whether files of other kinds are skipped rather than refused.
     pub skip_bad: bool,
     /// The most bytes of one file, unpacked.
@@ -58,7 +63,15 @@ pub struct InputOptions {
 impl InputOptions {
     /// The usual options: usual names, nothing skipped, files of up to 256 MiB.
     pub fn new(modality: Modality) -> InputOptions {
-        InputOptions { modality, column: None, label: None, split: None, skip_bad: false, largest: 256 << 20 }
+        InputOptions {
+            modality,
+            column: None,
+            label: None,
+            split: None,
+            layout: Layout::Usual,
+            skip_bad: false,
+            largest: 256 << 20,
+        }
     }
 
     /// Whether inputs of a split are read.
@@ -120,6 +133,13 @@ impl Present {
     }
 }
 
+/// Makes all labels texts if one of them is: 1 and "1" are different classes.
+pub(crate) fn same_type(labels: Vec<&mut Label>) {
+    if labels.iter().any(|label| matches!(label, Label::Text(_))) {
+        labels.into_iter().for_each(|label| *label = Label::Text(label.to_string()));
+    }
+}
+
 /// A source of inputs.
 trait Source: Send {
     /// Which tags its inputs have.
@@ -129,6 +149,10 @@ trait Source: Send {
     /// Files that were skipped.
     fn skipped(&self) -> &[String] {
         &[]
+    }
+    /// What the listing of a folder or an archive shows.
+    fn outline(&self) -> Option<&Outline> {
+        None
     }
     /// The next input; none at the end. After [`Error::Input`] and [`Error::Read`] the next one can be read.
     fn next(&mut self) -> Option<Result<Input, Error>>;
@@ -165,6 +189,14 @@ impl Inputs {
         self.sources.iter().map(|source| source.len()).sum()
     }
 
+    /// What the listing shows, if there is one source, which is a folder or an archive.
+    pub fn outline(&self) -> Option<&Outline> {
+        match &self.sources[..] {
+            [source] => source.outline(),
+            _ => None,
+        }
+    }
+
     /// Files that were skipped because they are of another kind.
     pub fn skipped(&self) -> impl Iterator<Item = &str> {
         self.sources.iter().flat_map(|source| source.skipped()).map(String::as_str)
@@ -189,6 +221,41 @@ impl Iterator for Inputs {
         }
         None
     }
+}
+
+/// The longest list of paths.
+const LONGEST_LIST: u64 = 256 << 20;
+
+/// Endings of the names of archives, in lower case.
+const ARCHIVES: [&str; 4] = [".tar", ".tar.gz", ".tgz", ".zip"];
+
+/// The name of a source without what stands for its format: that of a folder, or of a file without its extensions.
+pub fn stem(path: &Path) -> String {
+    let real = if path.file_name().is_none() { path.canonicalize().ok() } else { None };
+    let path = real.as_deref().unwrap_or(path);
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    if path.is_dir() {
+        return name;
+    }
+    let lower = name.to_ascii_lowercase();
+    let packed = ARCHIVES.iter().find(|end| lower.ends_with(*end)).map(|end| name.len() - end.len());
+    let length = packed.or(name.rfind('.')).filter(|&length| length > 0).unwrap_or(name.len());
+    name[..length].to_owned()
+}
+
+/// Whether a path is a folder or an archive, by its name.
+pub fn is_folder_or_archive(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    path.is_dir() || ARCHIVES.iter().any(|end| name.ends_with(end))
+}
+
+/// What the inputs under a path are, if it is a folder, an archive or a table of raw inputs.
+pub fn modality_of(path: &Path) -> Option<Modality> {
+    let holds = |modality: &Modality| {
+        let options = InputOptions { skip_bad: true, ..InputOptions::new(*modality) };
+        matches!(open(path, &options), Ok(_) | Err(Error::Layout { .. }))
+    };
+    [Modality::Image, Modality::Text].into_iter().find(holds)
 }
 
 /// Opens one source, by its name.

@@ -1,6 +1,7 @@
 //! Tar archives. One on disk is indexed and read in the order of its names; a compressed one is read twice, for the names
 //! and for the contents, in its own order. Nothing is extracted to disk.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -8,7 +9,8 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 use tar::{EntryType, Header, PaxExtensions};
 
-use super::{Input, InputOptions, Present, Source, Tags, layout, read_limited, to_data};
+use super::layout::{self, Found, Listing};
+use super::{Input, InputOptions, LONGEST_LIST, Outline, Present, Source, Tags, read_limited, to_data};
 use crate::error::Error;
 
 /// Size of a header, and the unit to which contents are padded.
@@ -23,6 +25,7 @@ pub(super) struct Tape {
     /// Name, offset, size and tags of each input.
     entries: std::vec::IntoIter<(String, u64, u64, Tags)>,
     skipped: Vec<String>,
+    outline: Outline,
     present: Present,
     options: InputOptions,
 }
@@ -32,24 +35,35 @@ impl Tape {
         let failed = |source| Error::Read { path: path.to_owned(), source };
         let refuse = |reason: String| Error::Archive { path: path.to_owned(), reason };
         let file = File::open(path).map_err(failed)?;
-        let length = file.metadata().map_err(failed)?.len();
+        let about = file.metadata().map_err(failed)?;
+        let (length, modified) = (about.len(), about.modified().ok());
         let mut headers = Headers::new(BufReader::new(&file));
         let mut found = Vec::new();
         while let Some(entry) = headers.next().map_err(|e| refuse(e.to_string()))? {
             let end = headers.place.checked_add(entry.size).filter(|&end| end <= length);
             let end = end.ok_or_else(|| refuse(format!("it is truncated in {}", entry.name)))?;
-            found.push((entry.name, headers.place, entry.size));
+            found.push((Found { name: entry.name, size: entry.size, modified }, headers.place));
             let padded = end.next_multiple_of(BLOCK);
             headers.source.seek_relative((padded - headers.place) as i64).map_err(failed)?;
             headers.place = padded;
         }
-        found.sort();
-        let names: Vec<String> = found.iter().map(|entry| entry.0.clone()).collect();
-        let layout::Arranged { inputs, skipped, present } = layout::arrange(path, &names, true, options)?;
-        let entries = inputs.into_iter().map(|(at, tags)| (names[at].clone(), found[at].1, found[at].2, tags));
-        let entries = entries.collect::<Vec<_>>().into_iter();
-        Ok(Tape { path: path.to_owned(), file, entries, skipped, present, options: options.clone() })
+        found.sort_by(|a, b| (&a.0.name, a.1).cmp(&(&b.0.name, b.1)));
+        let (found, places): (Vec<Found>, Vec<u64>) = found.into_iter().unzip();
+        let read_list = |at: usize| {
+            let bytes = read(&file, &found[at].name, (places[at], found[at].size), LONGEST_LIST);
+            bytes.map_err(failed)?
+        };
+        let Listing { inputs, skipped, outline, present } = layout::list(path, &found, options, true, read_list)?;
+        let entry = |(at, tags): (usize, Tags)| (found[at].name.clone(), places[at], found[at].size, tags);
+        let entries = inputs.into_iter().map(entry).collect::<Vec<_>>().into_iter();
+        Ok(Tape { path: path.to_owned(), file, entries, skipped, outline, present, options: options.clone() })
     }
+}
+
+/// The contents of a file at a place of an archive. The outer error is one of the archive.
+fn read(mut file: &File, name: &str, (place, size): (u64, u64), largest: u64) -> io::Result<Result<Vec<u8>, Error>> {
+    file.seek(SeekFrom::Start(place))?;
+    Ok(read_limited(name, file.take(size), largest))
 }
 
 impl Source for Tape {
@@ -65,12 +79,16 @@ impl Source for Tape {
         &self.skipped
     }
 
+    fn outline(&self) -> Option<&Outline> {
+        Some(&self.outline)
+    }
+
     fn next(&mut self) -> Option<Result<Input, Error>> {
         let (name, place, size, tags) = self.entries.next()?;
-        if let Err(source) = self.file.seek(SeekFrom::Start(place)) {
-            return Some(Err(Error::Read { path: self.path.clone(), source }));
-        }
-        let bytes = read_limited(&name, (&self.file).take(size), self.options.largest);
+        let bytes = match read(&self.file, &name, (place, size), self.options.largest) {
+            Ok(bytes) => bytes,
+            Err(source) => return Some(Err(Error::Read { path: self.path.clone(), source })),
+        };
         let data = bytes.and_then(|bytes| to_data(&name, bytes, self.options.modality));
         Some(data.map(|data| Input { name, data, tags }))
     }
@@ -85,6 +103,7 @@ pub(super) struct Packed {
     /// Entries whose headers were read.
     at: usize,
     skipped: Vec<String>,
+    outline: Outline,
     present: Present,
     options: InputOptions,
 }
@@ -95,17 +114,32 @@ impl Packed {
     pub fn open(path: &Path, options: &InputOptions) -> Result<Packed, Error> {
         let open = || File::open(path).map_err(|source| Error::Read { path: path.to_owned(), source });
         let unpack = |file: File| Headers::new(BufReader::new(MultiGzDecoder::new(BufReader::new(file))));
-        let mut headers = unpack(open()?);
-        let mut names = Vec::new();
+        let file = open()?;
+        let modified = file.metadata().ok().and_then(|about| about.modified().ok());
+        let mut headers = unpack(file);
+        let (mut found, mut lists) = (Vec::new(), HashMap::new());
         let refuse = |e: io::Error| Error::Archive { path: path.to_owned(), reason: e.to_string() };
         while let Some(entry) = headers.next().map_err(refuse)? {
-            headers.skip(entry.size).map_err(refuse)?;
-            names.push(entry.name);
+            match options.layout.reads(&entry.name) {
+                true => drop(lists.insert(found.len(), headers.contents(&entry, LONGEST_LIST).map_err(refuse)??)),
+                false => headers.skip(entry.size).map_err(refuse)?,
+            }
+            found.push(Found { name: entry.name, size: entry.size, modified });
         }
-        let layout::Arranged { inputs, skipped, present } = layout::arrange(path, &names, true, options)?;
+        let read_list = |at: usize| Ok(lists.remove(&at).unwrap_or_default());
+        let Listing { inputs, skipped, outline, present } = layout::list(path, &found, options, true, read_list)?;
         let wanted = inputs.into_iter().peekable();
         let headers = unpack(open()?);
-        Ok(Packed { path: path.to_owned(), headers, wanted, at: 0, skipped, present, options: options.clone() })
+        Ok(Packed {
+            path: path.to_owned(),
+            headers,
+            wanted,
+            at: 0,
+            skipped,
+            outline,
+            present,
+            options: options.clone(),
+        })
     }
 
     /// The next input. An error is one of the archive.
@@ -117,12 +151,8 @@ impl Packed {
                 self.headers.skip(entry.size)?;
                 continue;
             };
+            let bytes = self.headers.contents(&entry, self.options.largest)?;
             let name = entry.name;
-            let mut contents = self.headers.source.by_ref().take(entry.size);
-            let bytes = read_limited(&name, &mut contents, self.options.largest);
-            let left = contents.limit();
-            self.headers.place += entry.size - left;
-            self.headers.skip_rest(left, entry.size)?;
             let data = bytes.and_then(|bytes| to_data(&name, bytes, self.options.modality));
             return Ok(Some(data.map(|data| Input { name, data, tags })));
         }
@@ -141,6 +171,10 @@ impl Source for Packed {
 
     fn skipped(&self) -> &[String] {
         &self.skipped
+    }
+
+    fn outline(&self) -> Option<&Outline> {
+        Some(&self.outline)
     }
 
     fn next(&mut self) -> Option<Result<Input, Error>> {
@@ -164,7 +198,7 @@ struct Headers<R> {
 }
 
 /// A file in an archive, whose contents follow.
-struct Found {
+struct FileHeader {
     name: String,
     size: u64,
 }
@@ -175,7 +209,7 @@ impl<R: Read> Headers<R> {
     }
 
     /// The next file; none at the end. Links, whose contents are elsewhere, are errors.
-    fn next(&mut self) -> io::Result<Option<Found>> {
+    fn next(&mut self) -> io::Result<Option<FileHeader>> {
         let (mut long_name, mut long_size) = (None, None);
         loop {
             let mut block = [0; BLOCK as usize];
@@ -210,7 +244,7 @@ impl<R: Read> Headers<R> {
                 }
                 EntryType::Regular | EntryType::Continuous => {
                     let name = long_name.unwrap_or_else(|| name(&header.path_bytes()));
-                    return Ok(Some(Found { name, size }));
+                    return Ok(Some(FileHeader { name, size }));
                 }
                 EntryType::Symlink | EntryType::Link | EntryType::GNUSparse => {
                     let name = long_name.unwrap_or_else(|| name(&header.path_bytes()));
@@ -225,6 +259,16 @@ impl<R: Read> Headers<R> {
                 }
             }
         }
+    }
+
+    /// The contents of a file whose header was read. The outer error is one of the archive.
+    fn contents(&mut self, entry: &FileHeader, largest: u64) -> io::Result<Result<Vec<u8>, Error>> {
+        let mut contents = self.source.by_ref().take(entry.size);
+        let bytes = read_limited(&entry.name, &mut contents, largest);
+        let left = contents.limit();
+        self.place += entry.size - left;
+        self.skip_rest(left, entry.size)?;
+        Ok(bytes)
     }
 
     /// The contents of an extension.

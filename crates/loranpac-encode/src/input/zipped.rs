@@ -6,7 +6,8 @@ use std::path::Path;
 
 use zip::ZipArchive;
 
-use super::{Input, InputOptions, Present, Source, Tags, layout, read_limited, to_data};
+use super::layout::{self, Found, Listing};
+use super::{Input, InputOptions, LONGEST_LIST, Outline, Present, Source, Tags, read_limited, to_data};
 use crate::error::Error;
 
 pub(super) struct Zipped {
@@ -14,15 +15,18 @@ pub(super) struct Zipped {
     /// Name, place in the archive and tags of each input.
     entries: std::vec::IntoIter<(String, usize, Tags)>,
     skipped: Vec<String>,
+    outline: Outline,
     present: Present,
     options: InputOptions,
 }
 
 impl Zipped {
     pub fn open(path: &Path, options: &InputOptions) -> Result<Zipped, Error> {
-        let file = File::open(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        let failed = |source| Error::Read { path: path.to_owned(), source };
+        let file = File::open(path).map_err(failed)?;
+        let modified = file.metadata().map_err(failed)?.modified().ok();
         let refuse = |reason: String| Error::Archive { path: path.to_owned(), reason };
-        let archive = ZipArchive::new(BufReader::new(file)).map_err(|e| refuse(e.to_string()))?;
+        let mut archive = ZipArchive::new(BufReader::new(file)).map_err(|e| refuse(e.to_string()))?;
         let mut found = Vec::new();
         for at in 0..archive.len() {
             let entry = archive.by_index_data(at).map_err(|e| refuse(e.to_string()))?;
@@ -33,22 +37,24 @@ impl Zipped {
             if entry.is_symlink() {
                 return Err(refuse(format!("{name} is a link; pack the files themselves")));
             }
-            found.push((name, at));
+            found.push((Found { name, size: entry.size(), modified }, at));
         }
-        found.sort();
-        let names: Vec<String> = found.iter().map(|entry| entry.0.clone()).collect();
-        let layout::Arranged { inputs, skipped, present } = layout::arrange(path, &names, true, options)?;
-        let entries = inputs.into_iter().map(|(at, tags)| (names[at].clone(), found[at].1, tags));
+        found.sort_by(|a, b| (&a.0.name, a.1).cmp(&(&b.0.name, b.1)));
+        let (found, places): (Vec<Found>, Vec<usize>) = found.into_iter().unzip();
+        let read_list = |at: usize| read(&mut archive, &found[at].name, places[at], LONGEST_LIST);
+        let Listing { inputs, skipped, outline, present } = layout::list(path, &found, options, true, read_list)?;
+        let entries = inputs.into_iter().map(|(at, tags)| (found[at].name.clone(), places[at], tags));
         let entries = entries.collect::<Vec<_>>().into_iter();
-        Ok(Zipped { archive, entries, skipped, present, options: options.clone() })
+        Ok(Zipped { archive, entries, skipped, outline, present, options: options.clone() })
     }
+}
 
-    fn read(&mut self, name: &str, at: usize) -> Result<super::Data, Error> {
-        let entry = self.archive.by_index(at);
-        let entry = entry.map_err(|e| Error::Input { name: name.to_owned(), reason: e.to_string() })?;
-        // The archive compares the checksum at the end. A false size in the directory cannot exceed the limit.
-        to_data(name, read_limited(name, entry, self.options.largest)?, self.options.modality)
-    }
+/// The contents of an entry. The archive compares the checksum at the end. A false size in the directory cannot exceed
+/// the limit.
+fn read(archive: &mut ZipArchive<BufReader<File>>, name: &str, at: usize, largest: u64) -> Result<Vec<u8>, Error> {
+    let entry = archive.by_index(at);
+    let entry = entry.map_err(|e| Error::Input { name: name.to_owned(), reason: e.to_string() })?;
+    read_limited(name, entry, largest)
 }
 
 impl Source for Zipped {
@@ -64,9 +70,14 @@ impl Source for Zipped {
         &self.skipped
     }
 
+    fn outline(&self) -> Option<&Outline> {
+        Some(&self.outline)
+    }
+
     fn next(&mut self) -> Option<Result<Input, Error>> {
         let (name, at, tags) = self.entries.next()?;
-        let read = self.read(&name, at);
-        Some(read.map(|data| Input { name, data, tags }))
+        let bytes = read(&mut self.archive, &name, at, self.options.largest);
+        let data = bytes.and_then(|bytes| to_data(&name, bytes, self.options.modality));
+        Some(data.map(|data| Input { name, data, tags }))
     }
 }

@@ -1,4 +1,6 @@
-//! `loranpac bench`: recipes, including the paper's tables and figures, on a folder of feature files.
+//! `loranpac bench`: recipes, including the paper's tables and figures, on a folder of feature files or images.
+
+mod images;
 
 use std::path::PathBuf;
 
@@ -16,6 +18,7 @@ use serde_json::json;
 
 use crate::json::Json;
 use crate::model::{pool, shown};
+use crate::raw::RawArgs;
 use crate::say::{self, say};
 use crate::threads::threads;
 use crate::words::count;
@@ -25,7 +28,9 @@ use crate::{command, sweep, table};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:  loranpac bench --list\n           \
     loranpac bench truncation-effect --quick\n           \
-    loranpac bench truncation-effect --features FOLDER --data all --max-width 10000\n\n\
+    loranpac bench truncation-effect --features FOLDER --data all --max-width 10000\n           \
+    loranpac bench cil-vit --images FOLDER --encoder vit_base_patch16_224/ --preprocess unit   # the paper feeds [0, 1]\n           \
+    loranpac bench pacs --images FOLDER --encoder image-basic\n\n\
     The word after --json is FILE: RECIPE comes before it, or write --json=-")]
 pub struct Args {
     /// A recipe: a name from --list, a .toml file, or a LAMDA-PILOT configuration (.json)
@@ -37,10 +42,13 @@ pub struct Args {
     /// Folder of feature files: NAME.npz or NAME-ENCODER.npz (or .safetensors, or folders of .npy)
     #[arg(long, value_name = "DIR")]
     features: Option<PathBuf>,
+    /// Folder of data sets as folders or archives of images, which --encoder encodes once into feature files below --out
+    #[arg(long, value_name = "DIR", requires = "encoder", conflicts_with = "features")]
+    images: Option<PathBuf>,
     /// Folder of reports and of finished runs, which are not repeated
     #[arg(long, value_name = "DIR", default_value = "loranpac-bench")]
     out: PathBuf,
-    /// Use these data sets instead of the recipe's, separated by commas; all for every file in the folder
+    /// Use these data sets instead of the recipe's, separated by commas; all for every one in the folder
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     data: Vec<String>,
     /// A smoke test in seconds: narrow, few samples, one seed; on the digits inside the program without --features
@@ -55,6 +63,8 @@ pub struct Args {
     /// Run only the first of a recipe's seeds
     #[arg(long)]
     one_seed: bool,
+    #[command(flatten)]
+    raw: RawArgs,
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -71,8 +81,6 @@ pub fn main(args: Args) -> Result<()> {
     }
     let name = args.recipe.as_deref().unwrap_or_default();
     let (recipe, mut notes) = find_recipe(name)?;
-    let (sources, more) = sources(&args, &recipe)?;
-    notes.extend(more);
     let mut scale = if args.quick { Scale::QUICK } else { Scale::default() };
     scale.max_width = args.max_width;
     scale.per_class = args.per_class.or(scale.per_class);
@@ -83,6 +91,8 @@ pub fn main(args: Args) -> Result<()> {
     }
     let threads = threads(args.threads)?;
     let pool = pool(threads)?;
+    let (sources, more) = pool.install(|| sources(&args, &recipe))?;
+    notes.splice(0..0, more);
     let cache = Cache::open(args.out.join("runs"))?;
     let plans = recipe.plans(&sources, &scale)?;
     let runs = Sweep { plans: &plans, cache: Some(&cache), threads, beside_the_paper: true };
@@ -147,11 +157,25 @@ fn find_recipe(name: &str) -> Result<(Recipe, Vec<String>)> {
 
 /// Returns the data sets, and notes about missing ones.
 fn sources(args: &Args, recipe: &Recipe) -> Result<(Vec<Source>, Vec<String>)> {
+    let raw = args.raw.open(args.quiet)?;
+    if let (Some(folder), Some(raw)) = (&args.images, &raw) {
+        if args.raw.encoding.text.is_some() {
+            bail!("--text has no effect on folders and archives");
+        }
+        let (sources, missing) = images::sources(args, folder, wanted(args, recipe)?, raw)?;
+        return Ok((sources, skipped(&missing, "folder or archive")));
+    }
+    if raw.is_some() {
+        bail!("--encoder has no effect without --images DIR, a folder of data sets");
+    }
     let Some(folder) = &args.features else {
         if args.quick && args.data.is_empty() {
             return Ok((vec![Source::embedded()], Vec::new()));
         }
-        bail!("--features DIR is needed: a folder of feature files (or --quick for a smoke test on the digits)");
+        bail!(
+            "--features DIR is needed, a folder of feature files, or --images DIR, a folder of data sets (or --quick for \
+             a smoke test on the digits)"
+        );
     };
     let files = source::feature_files(folder)?;
     let names =
@@ -162,10 +186,7 @@ fn sources(args: &Args, recipe: &Recipe) -> Result<(Vec<Source>, Vec<String>)> {
         }
         return Ok((source::all(&files), Vec::new()));
     }
-    let wanted = if args.data.is_empty() { &recipe.data } else { &args.data };
-    if wanted.is_empty() {
-        bail!("{} names no data; name some with --data, or use --data all", recipe.name);
-    }
+    let wanted = wanted(args, recipe)?;
     let (sources, missing) = source::find(&files, wanted, recipe.backbone.as_deref());
     if sources.is_empty() {
         let found = if files.is_empty() { "no feature file".to_owned() } else { names() };
@@ -178,6 +199,19 @@ fn sources(args: &Args, recipe: &Recipe) -> Result<(Vec<Source>, Vec<String>)> {
     if !args.data.is_empty() && !missing.is_empty() {
         bail!("{} has no file for {}; it has {}", folder.display(), missing.join(", "), names());
     }
-    let skipped = |name: &String| format!("{name} is skipped: there is no file for it");
-    Ok((sources, missing.iter().map(skipped).collect()))
+    Ok((sources, skipped(&missing, "file")))
+}
+
+/// Returns the names of the data sets.
+fn wanted<'a>(args: &'a Args, recipe: &'a Recipe) -> Result<&'a [String]> {
+    let wanted = if args.data.is_empty() { &recipe.data } else { &args.data };
+    if wanted.is_empty() {
+        bail!("{} names no data; name some with --data, or use --data all", recipe.name);
+    }
+    Ok(wanted)
+}
+
+/// Returns notes about data sets that are not there.
+fn skipped(missing: &[String], what: &str) -> Vec<String> {
+    missing.iter().map(|name| format!("{name} is skipped: there is no {what} for it")).collect()
 }
