@@ -127,7 +127,7 @@ fn sets(root: &Path) {
         for class in 0..2 {
             let put = |name: String| bitmap(&root.join(name), colour(class), 3 * number + class);
             let split = if number < 4 { "train" } else { "test" };
-            put(format!("CUB/{split}/{}/{number}.bmp", ["wren", "crow"][class]));
+            put(format!("CUB/cub/{split}/{}/{number}.bmp", ["wren", "crow"][class]));
             put(format!("core50_128x128/s{}/o{}/{number}.bmp", [1, 2, 3, 7, 10, 11][number], class + 1));
             let (generator, object) = [("gaugan", ""), ("biggan", "cat/")][number % 2];
             let split = if number < 4 { "train" } else { "val" };
@@ -228,10 +228,10 @@ fn a_set_that_changed_is_encoded_again_through_the_cache() {
     let again = notes(&arguments);
     assert!(again.contains("cub200: 0 of 12 samples encoded, 12 from the cache"), "{again}");
     assert!(feature_files(&paths[1]) == whole, "to the byte");
-    bitmap(&place.path("sets/CUB/train/wren/new.bmp"), [9, 9, 200], 7);
+    bitmap(&place.path("sets/CUB/cub/train/wren/new.bmp"), [9, 9, 200], 7);
     let more = notes(&arguments);
     assert!(more.contains("cub200: 1 of 13 samples encoded, 12 from the cache"), "{more}");
-    fs::write(place.path("sets/CUB/train/wren/new.bmp"), "no image").unwrap();
+    fs::write(place.path("sets/CUB/cub/train/wren/new.bmp"), "no image").unwrap();
     refused(&arguments, &["new.bmp"]);
     let skipping = [&arguments[..], &["--skip-bad"]].concat();
     assert!(notes(&skipping).contains("skipped: train/wren/new.bmp"));
@@ -272,7 +272,7 @@ fn a_wrong_layout_is_refused_before_anything_is_encoded() {
     fs::remove_dir_all(place.path("sets/domainnet")).unwrap();
     fs::rename(place.path("sets/core50_128x128/s1"), place.path("sets/core50_128x128/first")).unwrap();
     refused(&bench("dil-vit", &paths, &[]), &["core50_128x128", "first", "s1/OBJECT/*"]);
-    fs::remove_dir_all(place.path("sets/CUB/test")).unwrap();
+    fs::remove_dir_all(place.path("sets/CUB/cub/test")).unwrap();
     refused(&bench("cil-vit", &paths, &[]), &["CUB", "no test samples"]);
     assert!(feature_files(&paths[1]).is_empty());
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use loranpac_data::ReadError;
+use loranpac_data::{ReadError, Split};
 use loranpac_encode::input::{is_folder_or_archive, stem};
 use loranpac_encode::{InputOptions, Inputs, Layout, Needs};
 
@@ -27,7 +27,8 @@ impl ImageSet {
     /// Lists its inputs, which must have labels and both splits. No contents are read.
     pub fn open(&self, options: &InputOptions) -> Result<Inputs, Error> {
         let options = InputOptions { layout: self.layout, ..options.clone() };
-        let inputs = Inputs::open(std::slice::from_ref(&self.path), &options)?;
+        let path = if self.layout == Layout::Usual { inner(&self.path) } else { self.path.clone() };
+        let inputs = Inputs::open(&[path], &options)?;
         let refuse = |source| Error::Images { path: self.path.clone(), source };
         inputs.outline().map_or(Ok(()), |outline| Needs::Experiment.check(outline)).map_err(refuse)?;
         Ok(inputs)
@@ -84,6 +85,17 @@ fn places(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     }
     places.sort_by_cached_key(|path| (!path.is_dir(), path.clone()));
     Ok(places)
+}
+
+/// The only folder in a folder, and so on, unless it is that of a split: an archive that was unpacked into a folder of its
+/// name.
+fn inner(path: &Path) -> PathBuf {
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_hidden = |path: &PathBuf| stem(path).starts_with('.');
+    match &entries.filter(|path| !is_hidden(path)).collect::<Vec<_>>()[..] {
+        [only] if only.is_dir() && Split::from_name(&stem(only)).is_none() => inner(only),
+        _ => path.to_owned(),
+    }
 }
 
 /// The names that a data set may have, its key first.
