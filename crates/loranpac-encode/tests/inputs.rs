@@ -3,6 +3,7 @@
 mod raw;
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use loranpac::Label;
