@@ -47,7 +47,8 @@ impl RawArgs {
 
     /// The options that encode the same data again.
     pub fn words(&self) -> Vec<String> {
-        let layers = self.layers.as_ref().map(|layers| layers.iter().map(usize::to_string).collect::<Vec<_>>().join(","));
+        let layers =
+            self.layers.as_ref().map(|layers| layers.iter().map(usize::to_string).collect::<Vec<_>>().join(","));
         let given = [
             ("--encoder", self.encoder.clone()),
             ("--layers", layers),

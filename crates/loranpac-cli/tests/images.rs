@@ -40,7 +40,8 @@ fn notes(arguments: &[&str]) -> String {
 #[test]
 fn raw_images_run_as_their_feature_file_does() {
     let place = Place::new();
-    let (photos, file, cache) = (images(place.0.path()).display().to_string(), place.text("f.npz"), place.text("cache"));
+    let (photos, file, cache) =
+        (images(place.0.path()).display().to_string(), place.text("f.npz"), place.text("cache"));
     stdout(&loranpac(&["embed", "image-basic", &photos, "-o", &file, "--cache", &cache]));
     let run = |data: &[&str]| {
         let common = ["--method", "loranpac,simplecil", "--width", "50", "--inc", "1", "--threads", "1", "--json", "-"];
@@ -57,7 +58,8 @@ fn raw_images_run_as_their_feature_file_does() {
         assert_eq!(raw["dataset"]["encoder"]["name"], "image-basic");
         assert_eq!(raw["dataset"]["encoder"]["digest"].as_str().unwrap().len(), 64);
     }
-    let words = stdout(&loranpac(&["run", "--data", &photos, "--encoder", "image-basic", "--cache", &cache, "--inc", "1"]));
+    let words =
+        stdout(&loranpac(&["run", "--data", &photos, "--encoder", "image-basic", "--cache", &cache, "--inc", "1"]));
     assert!(words.contains("encoder: image-basic, digest "), "{words}");
 }
 
@@ -173,9 +175,15 @@ fn the_papers_sets_are_found_measured_encoded_once_and_run() {
     let paths = place_of_sets(&place);
     let first = notes(&bench("dil-vit", &paths, &[]));
     for (set, words) in [
-        ("core50_128x128", "6 training samples instead of 119894, 6 test samples instead of 44972, 2 classes instead of 50"),
+        (
+            "core50_128x128",
+            "6 training samples instead of 119894, 6 test samples instead of 44972, 2 classes instead of 50",
+        ),
         ("cddb", "8 training samples instead of 16068, 4 test samples instead of 5353 (the paper's CDDB-Hard)"),
-        ("domainnet", "8 training samples instead of 409832, 4 test samples instead of 176743, 2 classes instead of 345"),
+        (
+            "domainnet",
+            "8 training samples instead of 409832, 4 test samples instead of 176743, 2 classes instead of 345",
+        ),
     ] {
         assert!(first.lines().any(|line| line.contains(set) && line.contains(words)), "{words}: {first}");
     }
@@ -191,7 +199,10 @@ fn the_papers_sets_are_found_measured_encoded_once_and_run() {
     let runs = runs["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 3 * 4);
     for run in runs {
-        assert_eq!((&run["dataset"]["encoder"]["name"], &run["data"]["backbone"]), (&"image-basic".into(), &"image-basic".into()));
+        assert_eq!(
+            (&run["dataset"]["encoder"]["name"], &run["data"]["backbone"]),
+            (&"image-basic".into(), &"image-basic".into())
+        );
         let tasks = if run["data"]["key"] == "core50" { 3 } else { 2 };
         assert_eq!(run["tasks"].as_array().unwrap().len(), tasks, "{}", run["data"]);
     }
@@ -200,7 +211,8 @@ fn the_papers_sets_are_found_measured_encoded_once_and_run() {
     assert!(html.contains("Encoder") && html.contains(digest));
     // The files are those of any other run.
     let folder = fs::read_dir(Path::new(&paths[1]).join("features")).unwrap().next().unwrap().unwrap().path();
-    let again = ["bench", "dil-vit", "--quick", "--threads", "1", "--features", folder.to_str().unwrap(), "--out", &paths[1]];
+    let again =
+        ["bench", "dil-vit", "--quick", "--threads", "1", "--features", folder.to_str().unwrap(), "--out", &paths[1]];
     assert!(!notes(&again).contains("loranpac run"));
 }
 
@@ -239,7 +251,8 @@ fn sets_of_ones_own_are_named_or_all_are_taken() {
     let mine = json(&bench(&recipe, &paths, &["--data", "my photos", "--json", "-"]));
     assert_eq!(mine["runs"][0]["data"]["key"], "my photos");
     let all = json(&bench(&recipe, &paths, &["--data", "all", "--json", "-"]));
-    let keys: Vec<&str> = all["runs"].as_array().unwrap().iter().map(|run| run["data"]["key"].as_str().unwrap()).collect();
+    let keys: Vec<&str> =
+        all["runs"].as_array().unwrap().iter().map(|run| run["data"]["key"].as_str().unwrap()).collect();
     assert_eq!(keys, ["My photos", "cddb-hard", "core50", "cub200", "domainnet"]);
     refused(&bench(&recipe, &paths, &["--data", "yours"]), &["yours", "My photos", "cub200"]);
     refused(&["bench", &recipe, "--images", &paths[0]], &["--encoder"]);
@@ -252,7 +265,10 @@ fn a_wrong_layout_is_refused_before_anything_is_encoded() {
     let place = Place::new();
     let paths = place_of_sets(&place);
     fs::remove_file(place.path("sets/domainnet/sketch/0/1.bmp")).unwrap();
-    refused(&bench("dil-vit", &paths, &[]), &["domainnet", "sketch_train.txt", "line 1", "sketch/0/1.bmp is not there"]);
+    refused(
+        &bench("dil-vit", &paths, &[]),
+        &["domainnet", "sketch_train.txt", "line 1", "sketch/0/1.bmp is not there"],
+    );
     fs::remove_dir_all(place.path("sets/domainnet")).unwrap();
     fs::rename(place.path("sets/core50_128x128/s1"), place.path("sets/core50_128x128/first")).unwrap();
     refused(&bench("dil-vit", &paths, &[]), &["core50_128x128", "first", "s1/OBJECT/*"]);
@@ -269,7 +285,11 @@ fn a_killed_bench_goes_on_where_it_was() {
     let root = place.path("sets");
     for number in 0..200 {
         let (split, class) = (if number % 4 == 0 { "test" } else { "train" }, number % 3);
-        bitmap(&root.join(format!("mine/{split}/{class}/{number}.bmp")), [number as u8, 10 * class as u8, 99], number % 24);
+        bitmap(
+            &root.join(format!("mine/{split}/{class}/{number}.bmp")),
+            [number as u8, 10 * class as u8, 99],
+            number % 24,
+        );
     }
     let recipe = place.text("t.toml");
     fs::write(&recipe, "title = \"t\"\ndata = [\"mine\"]\n[[runs]]\nmethod = \"simplecil\"\ninc = 1\n").unwrap();

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use loranpac::{Label, memory};
+use loranpac_data::Split;
 use loranpac_data::dataset::{self, Dataset, EncodedBy};
 use loranpac_data::formats::Column;
-use loranpac_data::Split;
 
 use crate::embedding::{Embedding, Encoded};
 use crate::error::Error;

@@ -128,11 +128,8 @@ fn lists_of_domainnet_give_labels_splits_and_domains() {
 
 #[test]
 fn an_outline_counts_before_anything_is_read_and_changes_with_the_files() {
-    let place = folder(&[
-        ("art/train/cat/1.png", b"one"),
-        ("art/test/dog/2.png", b"two"),
-        ("photo/train/cat/3.png", b"three"),
-    ]);
+    let place =
+        folder(&[("art/train/cat/1.png", b"one"), ("art/test/dog/2.png", b"two"), ("photo/train/cat/3.png", b"three")]);
     let outline = || {
         let inputs = Inputs::open(&[place.path().to_owned()], &options(Layout::Usual)).unwrap();
         inputs.outline().unwrap().clone()

@@ -57,7 +57,8 @@ impl FeatureFolder {
         let path = self.path(set);
         let failed = |source| Error::Write { path: path.clone(), source };
         std::fs::create_dir_all(&self.folder).map_err(failed)?;
-        let inputs = vec![self.digest.as_str().into(), hex(listing).into(), features.skipped().len().to_string().into()];
+        let inputs =
+            vec![self.digest.as_str().into(), hex(listing).into(), features.skipped().len().to_string().into()];
         let columns = std::iter::once((INPUTS.to_owned(), Column::Labels(inputs))).chain(features.columns());
         let mut file = AtomicFile::create(&path).map_err(failed)?;
         write_npz(columns, &mut file).and_then(|()| file.replace()).map_err(failed)
@@ -101,7 +102,10 @@ mod tests {
         let file = |name| folder(name, 1).path(&set).file_name().unwrap().to_string_lossy().into_owned();
         assert_eq!(file("vit_base_patch16_224.augreg_in21k_ft_in1k"), "cub200-vit_base_patch16_224.npz");
         assert_eq!(file("vit_base_patch16_224.augreg_in21k"), "cub200-vit_base_patch16_224_in21k.npz");
-        assert_eq!(file("vit_base_patch16_224.augreg2_in21k_ft_in1k").len(), "cub200-.augreg2_in21k_ft_in1k.npz".len() + 20);
+        assert_eq!(
+            file("vit_base_patch16_224.augreg2_in21k_ft_in1k").len(),
+            "cub200-.augreg2_in21k_ft_in1k.npz".len() + 20
+        );
         assert_eq!(file("http://host/v1?model=a b"), "cub200-http___host_v1_model_a_b.npz");
         assert_ne!(folder("vit", 1).path(&set), folder("vit", 2).path(&set), "another preprocessing");
         let source = folder("vit_base_patch16_224.augreg_in21k_ft_in1k", 1).source(&set);

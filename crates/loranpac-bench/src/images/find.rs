@@ -145,8 +145,12 @@ mod tests {
         };
         let wanted = ["cub200", "vtab", "domainnet", "pacs", "my set"].map(str::to_owned);
         let (sets, missing) = named(folder.path(), &wanted).unwrap();
-        let expected =
-            ["cub200 CUB Usual", "domainnet domainnet.tar.gz Lists", "pacs pacs-images.tar Usual", "my set my set Usual"];
+        let expected = [
+            "cub200 CUB Usual",
+            "domainnet domainnet.tar.gz Lists",
+            "pacs pacs-images.tar Usual",
+            "my set my set Usual",
+        ];
         assert_eq!(names(&sets), expected);
         assert_eq!(missing, ["vtab"]);
         let expected = [

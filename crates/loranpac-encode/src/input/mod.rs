@@ -61,14 +61,7 @@ pub struct InputOptions {
 impl InputOptions {
     /// The usual options: usual names, nothing skipped, files of up to 256 MiB.
     pub fn new(modality: Modality) -> InputOptions {
-        InputOptions {
-            modality,
-            column: None,
-            label: None,
-            layout: Layout::Usual,
-            skip_bad: false,
-            largest: 256 << 20,
-        }
+        InputOptions { modality, column: None, label: None, layout: Layout::Usual, skip_bad: false, largest: 256 << 20 }
     }
 }
 

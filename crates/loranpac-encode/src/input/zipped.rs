@@ -50,12 +50,7 @@ impl Zipped {
 
 /// The contents of an entry. The archive compares the checksum at the end. A false size in the directory cannot exceed
 /// the limit.
-fn read(
-    archive: &mut ZipArchive<BufReader<File>>,
-    name: &str,
-    at: usize,
-    largest: u64,
-) -> Result<Vec<u8>, Error> {
+fn read(archive: &mut ZipArchive<BufReader<File>>, name: &str, at: usize, largest: u64) -> Result<Vec<u8>, Error> {
     let entry = archive.by_index(at);
     let entry = entry.map_err(|e| Error::Input { name: name.to_owned(), reason: e.to_string() })?;
     read_limited(name, entry, largest)

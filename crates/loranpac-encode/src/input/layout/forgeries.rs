@@ -12,13 +12,8 @@ use crate::error::Error;
 use crate::input::Tags;
 
 /// The generators, each with the names of its folder in lower case. The public data set has others besides.
-const GENERATORS: [&[&str]; 5] = [
-    &["gaugan"],
-    &["biggan"],
-    &["wild", "wilddeepfake"],
-    &["whichfaceisreal", "whichfacereal"],
-    &["san"],
-];
+const GENERATORS: [&[&str]; 5] =
+    [&["gaugan"], &["biggan"], &["wild", "wilddeepfake"], &["whichfaceisreal", "whichfacereal"], &["san"]];
 /// The classes, each with the names of its folder in lower case.
 const CLASSES: [&[&str]; 2] = [&["real", "0_real"], &["fake", "1_fake"]];
 
