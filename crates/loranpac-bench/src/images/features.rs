@@ -68,3 +68,47 @@ impl FeatureFolder {
         self.folder.join(format!("{}-{}.npz", plain(&set.key), self.backbone))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use loranpac_encode::{Batch, Layout, Modality};
+
+    use super::*;
+
+    struct Named(&'static str, u8);
+
+    impl Encoder for Named {
+        fn name(&self) -> &str {
+            self.0
+        }
+        fn modality(&self) -> Modality {
+            Modality::Image
+        }
+        fn dim(&self) -> usize {
+            1
+        }
+        fn digest(&self) -> [u8; 32] {
+            [self.1; 32]
+        }
+        fn encode(&self, batch: Batch<'_>, layers: &[usize]) -> Result<Vec<f32>, loranpac_encode::Error> {
+            Ok(vec![0.0; batch.len() * layers.len()])
+        }
+    }
+
+    #[test]
+    fn files_have_the_papers_names_of_encoders_and_a_folder_for_each_digest() {
+        let set = ImageSet { key: "cub200".to_owned(), path: "cub".into(), layout: Layout::Usual };
+        let folder = |name, digest| FeatureFolder::new(Path::new("out"), &Named(name, digest), None);
+        let file = |name| folder(name, 1).path(&set).file_name().unwrap().to_string_lossy().into_owned();
+        assert_eq!(file("vit_base_patch16_224.augreg_in21k_ft_in1k"), "cub200-vit_base_patch16_224.npz");
+        assert_eq!(file("vit_base_patch16_224.augreg_in21k"), "cub200-vit_base_patch16_224_in21k.npz");
+        assert_eq!(
+            file("vit_base_patch16_224.augreg2_in21k_ft_in1k").len(),
+            "cub200-.augreg2_in21k_ft_in1k.npz".len() + 20
+        );
+        assert_eq!(file("http://host/v1?model=a b"), "cub200-http___host_v1_model_a_b.npz");
+        assert_ne!(folder("vit", 1).path(&set), folder("vit", 2).path(&set), "another preprocessing");
+        let source = folder("vit_base_patch16_224.augreg_in21k_ft_in1k", 1).source(&set);
+        assert_eq!((source.key.as_str(), source.backbone.as_str()), ("cub200", "vit_base_patch16_224"));
+    }
+}
