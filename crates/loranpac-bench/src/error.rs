@@ -26,14 +26,14 @@ pub enum Error {
     },
     /// Raw data were refused.
     #[error(transparent)]
-    Encode(#[from] loranpac_encode::Error),
+    Encode(Box<loranpac_encode::Error>),
     /// The folder or archive of a data set lacks something.
     #[error("{path}: {source}", path = path.display())]
     Images {
         /// The folder or archive.
         path: PathBuf,
         /// What is missing.
-        source: loranpac_encode::Error,
+        source: Box<loranpac_encode::Error>,
     },
     /// A file cannot be opened or read.
     #[error(transparent)]
@@ -66,4 +66,10 @@ pub enum Error {
     /// The engine refused.
     #[error(transparent)]
     Engine(#[from] loranpac::Error),
+}
+
+impl From<loranpac_encode::Error> for Error {
+    fn from(error: loranpac_encode::Error) -> Error {
+        Error::Encode(Box::new(error))
+    }
 }

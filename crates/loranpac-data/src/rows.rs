@@ -113,13 +113,13 @@ pub const SPLIT: usize = 1;
 pub const DOMAIN: usize = 2;
 
 /// A source of samples: rows in order. [`crate::Reader`] reads them in batches.
+#[expect(clippy::len_without_is_empty, reason = "a source of unknown length is not known to be empty")]
 pub trait Rows: Send {
     /// Features per sample.
     fn dim(&self) -> usize;
     /// Whether samples have this tag.
     fn has(&self, tag: usize) -> bool;
     /// Number of samples, if known before they are read.
-    #[expect(clippy::len_without_is_empty, reason = "a source of unknown length is not known to be empty")]
     fn len(&self) -> Option<usize> {
         None
     }

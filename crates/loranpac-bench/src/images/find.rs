@@ -29,7 +29,7 @@ impl ImageSet {
         let options = InputOptions { layout: self.layout, ..options.clone() };
         let path = if self.layout == Layout::Usual { inner(&self.path) } else { self.path.clone() };
         let inputs = Inputs::open(&[path], &options)?;
-        let refuse = |source| Error::Images { path: self.path.clone(), source };
+        let refuse = |source| Error::Images { path: self.path.clone(), source: Box::new(source) };
         inputs.outline().map_or(Ok(()), |outline| Needs::Experiment.check(outline)).map_err(refuse)?;
         Ok(inputs)
     }
