@@ -86,12 +86,14 @@ fn embed(args: &Args) -> Result<()> {
         "computed": computed, "skipped": skipped, "seconds": seconds, "out": crate::model::raw(&args.out),
     });
     let words = format!(
-        "{}: {} of {}, {} encoded at {:.1} per second, {} from the cache\n",
+        "{}: {} of {}, {}{} from the cache\n",
         shown(&args.out),
         count(samples, "sample"),
         count(dim, "feature"),
-        computed,
-        computed as f64 / seconds.max(1e-9),
+        match computed {
+            0 => "0 encoded, ".to_owned(),
+            _ => format!("{computed} encoded at {:.1} per second, ", computed as f64 / seconds.max(1e-9)),
+        },
         samples - computed,
     );
     Ok(print(&args.json, &value, if args.quiet { "" } else { &words })?)

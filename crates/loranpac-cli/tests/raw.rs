@@ -86,6 +86,14 @@ fn texts_become_labels_in_three_commands() {
     let output = place.with_input(&["predict", &model, "-", "--format", "txt"], "refund my money\nparcel\n");
     let answers = lines(&stdout(&output));
     assert_eq!((answers[1][1].as_str(), answers[2][1].as_str()), ("pay", "post"));
+    let output = place.with_input(&["predict", &model, "-"], "refund my money\n");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--format: txt"));
+    // A table whose columns have other names, and an output whose format is that of its name.
+    fs::write(&new, "id,body\n1,the courier is late\n").unwrap();
+    place.refused(&["predict", &model, &new], &["new.csv", "--text"]);
+    let out = place.at("answers.jsonl");
+    place.say(&["predict", &model, &new, "--text", "body", "-o", &out]);
+    assert!(fs::read_to_string(&out).unwrap().starts_with("{"));
     let shown = place.say(&["inspect", &model]);
     assert!(shown.contains("encoder   text-ngrams at text-ngrams, digest"), "{shown}");
 }
@@ -177,7 +185,8 @@ fn another_encoder_than_the_models_is_refused() {
 fn a_model_without_an_encoder_refuses_raw_inputs_with_advice() {
     let place = Place::new();
     let (model, table) = (place.at("m.lrp"), texts(place.path(), 30));
-    place.refused(&["init", &model, "--like", &table], &["--encoder"]);
+    place.refused(&["init", &model, "--like", &table], &["tickets.csv", "--encoder text-ngrams"]);
+    place.refused(&["init", &model, "--like", &table, "--encoder", "text-ngrams"], &["leave out --like"]);
     place.refused(&["init", &model], &["--encoder", "--dim", "--like"]);
     place.refused(&["init", &model, "--encoder", "some-name"], &["some-name", "text-ngrams", "--dim"]);
     place.refused(&["init", &model, "--encoder", "missing/folder"], &["missing/folder"]);
@@ -187,6 +196,14 @@ fn a_model_without_an_encoder_refuses_raw_inputs_with_advice() {
     for command in ["learn", "unlearn"] {
         place.refused(&[command, &model, &table], &["tickets.csv", "--encoder", "loranpac embed"]);
     }
+    // A name alone is no encoder, and another one is refused.
+    let named = place.at("named.lrp");
+    place.say(&["init", &named, "--dim", "2048", "--encoder", "mine", "--width", "100"]);
+    place.refused(&["learn", &named, &table], &["only the name", "mine"]);
+    place.refused(&["learn", &named, &table, "--encoder", "text-ngrams"], &["another encoder", "mine"]);
+    let other = place.at("other.lrp");
+    place.say(&["init", &other, "--dim", "7", "--width", "100"]);
+    place.refused(&["learn", &other, &table, "--encoder", "text-ngrams"], &["2048 features", "7"]);
     // One that is given is recorded.
     place.say(&["learn", &model, &table, "--encoder", "text-ngrams"]);
     place.say(&["eval", &model, &table]);

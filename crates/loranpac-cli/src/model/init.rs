@@ -2,13 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::{ArgGroup, ValueEnum};
 use loranpac::{Config, Filter, Model, Ridge, Schedule, Truncation, Width, lift};
 use loranpac_data::text::escape;
-use loranpac_data::{Options, Reader, Split};
+use loranpac_data::{Reader, Split};
+use loranpac_encode::encoded_by;
+use loranpac_encode::input::looks_raw;
 use loranpac_store::{Error, Identity, LiftRecord, Session, Settings};
 
+use super::samples::identity_of;
 use super::{Samples, new_folder, on_threads, shown};
 use crate::encoding::is_encoder;
 use crate::say::{changed, say};
@@ -112,11 +115,14 @@ pub fn main(args: Args) -> Result<()> {
 
 fn init(args: &Args) -> Result<()> {
     let folder = new_folder(&args.model)?;
-    let given = match (&args.like, args.dim) {
-        (Some(path), _) => Some(features(path, &args.samples.options(Split::Train))?),
-        (None, dim) => dim,
+    let (given, like) = match (&args.like, args.dim) {
+        (Some(path), _) => {
+            let (dim, like) = features(path, args)?;
+            (Some(dim), like)
+        }
+        (None, dim) => (dim, None),
     };
-    let (encoder, dim) = match (encoder(args)?, given) {
+    let (encoder, dim) = match (encoder(args, like)?, given) {
         (Some((_, Some(own))), Some(given)) if own != given => {
             bail!("the encoder computes {}, but samples should have {given}", count(own, "feature"))
         }
@@ -182,24 +188,29 @@ fn init(args: &Args) -> Result<()> {
 }
 
 /// Returns the encoder of the arguments, with its number of features if it is more than a name.
-fn encoder(args: &Args) -> Result<Option<(Identity, Option<usize>)>> {
-    let Samples { encoder: Some(name), encoding, .. } = &args.samples else { return Ok(None) };
+fn encoder(args: &Args, like: Option<Identity>) -> Result<Option<(Identity, Option<usize>)>> {
+    let Samples { encoder: Some(name), encoding, .. } = &args.samples else { return Ok(like.map(|like| (like, None))) };
     if !is_encoder(name) {
-        return Ok(Some((Identity::named(name), None)));
+        let reference = like.and_then(|like| like.reference);
+        return Ok(Some((Identity { name: Some(name.clone()), reference }, None)));
     }
     let encoder = encoding.open(name)?;
+    if let Some(difference) = like.and_then(|like| like.differs(&identity_of(&encoded_by(&*encoder)))) {
+        bail!("--like: its features are of another encoder: {}", escape(&difference));
+    }
     Ok(Some((encoding.identity(&*encoder, name)?, Some(encoder.dim()))))
 }
 
-/// Returns the number of features of the samples in a file, of which the first must be readable.
-fn features(path: &Path, options: &Options) -> Result<usize> {
-    let mut reader = Reader::open(path, options)?;
-    let advice = || {
-        format!(
-            "{0}: the samples are not features; give an encoder of images or texts instead of --like: --encoder ENCODER",
-            shown(path)
-        )
-    };
-    reader.next(1).with_context(advice)?;
-    Ok(reader.dim())
+/// Returns the number of features of the samples in a file, of which the first must be readable, and their encoder.
+fn features(path: &Path, args: &Args) -> Result<(usize, Option<Identity>)> {
+    if args.samples.features.is_none() && looks_raw(path, args.samples.encoding.text.as_deref()) {
+        let advice = match args.samples.encoder {
+            Some(_) => "leave out --like: the encoder decides the number of features",
+            None => "give an encoder instead of --like, such as --encoder text-ngrams",
+        };
+        bail!("{}: images or texts, not features; {advice}", shown(path));
+    }
+    let mut reader = Reader::open(path, &args.samples.options(Split::Train))?;
+    reader.next(1)?;
+    Ok((reader.dim(), reader.encoder().map(identity_of)))
 }

@@ -27,9 +27,9 @@ pub struct Args {
     /// Write to this file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Output format
-    #[arg(long, value_enum, default_value = "csv")]
-    to: To,
+    /// Output format [default: that of the extension of --out, or csv]
+    #[arg(long, value_enum)]
+    to: Option<To>,
     /// The K best classes of each sample
     #[arg(long, default_value_t = 1, value_name = "K")]
     top: usize,
@@ -64,6 +64,15 @@ enum To {
 }
 
 impl Args {
+    fn format(&self) -> To {
+        let extension = || self.out.as_ref()?.extension()?.to_str();
+        self.to.unwrap_or_else(|| match extension() {
+            Some("jsonl") => To::Jsonl,
+            Some("npz") => To::Npz,
+            _ => To::Csv,
+        })
+    }
+
     fn wants_novelty(&self) -> bool {
         self.novelty || self.reject.is_some()
     }
@@ -92,11 +101,11 @@ fn predict(args: &Args) -> Result<()> {
     if args.out.as_ref().is_some_and(same) {
         bail!("{} is the input file", shown(&args.file));
     }
-    if args.to == To::Npz && (args.out.is_none() || args.top > 1) {
+    if args.format() == To::Npz && (args.out.is_none() || args.top > 1) {
         bail!("--to npz writes the best class of each sample into a file: give --out, and no --top");
     }
     match &args.out {
-        Some(path) if args.to == To::Npz => {
+        Some(path) if args.format() == To::Npz => {
             let mut arrays = Arrays::default();
             answers(args, classifier, &mut reader, |answer, classifier| {
                 arrays.add(answer, args, classifier);
@@ -128,7 +137,7 @@ fn write_answers(
     terminal: bool,
     failed: &dyn Fn(io::Error) -> anyhow::Error,
 ) -> Result<()> {
-    if args.to == To::Jsonl {
+    if args.format() == To::Jsonl {
         let mut out = BufWriter::new(out);
         answers(args, classifier, reader, |answer, classifier| {
             let line = answer.json(args, classifier).to_string();

@@ -84,6 +84,11 @@ impl Target {
         Target { twice: true, quiet, ..self }
     }
 
+    /// Whether the encoder can be opened again.
+    fn has_encoder(&self) -> bool {
+        self.encoder.reference.as_ref().is_some_and(|reference| reference.location.is_some())
+    }
+
     /// Refuses another encoder than the model's.
     fn require(&self, encoder: &Identity) -> Result<()> {
         match self.encoder.differs(encoder) {
@@ -135,6 +140,10 @@ impl Samples {
             return Ok(Some(Identity::named(name)));
         }
         let encoder = self.encoder_of(target)?;
+        if encoder.dim() != target.dim {
+            let found = count(encoder.dim(), "feature");
+            bail!("--encoder {name}: it computes {found}, but the model was made for {}", target.dim);
+        }
         Ok(Some(self.encoding.identity(&*encoder, name)?))
     }
 
@@ -143,13 +152,16 @@ impl Samples {
             target.require(&Identity::named(name))?;
         }
         let stdin = path.as_os_str() == "-";
+        if stdin && self.format.is_none() && target.has_encoder() {
+            bail!("standard input: name its format with --format: txt (a text in each line), csv, jsonl, npy, ...");
+        }
         let text_lines = stdin && self.format.as_deref() == Some("txt");
         let is_raw = match stdin {
             true => text_lines || self.encoding.text.is_some(),
             false => self.features.is_none() && looks_raw(path, self.encoding.text.as_deref()),
         };
         let reader = match is_raw {
-            false => Reader::open(path, &options)?,
+            false => self.read_features(path, &options, target)?,
             true if stdin => {
                 let spooled = spool(self.format.as_deref().unwrap_or("txt"))?;
                 self.read_raw(&spooled.1, options, target)?
@@ -166,13 +178,31 @@ impl Samples {
         Ok(reader)
     }
 
+    /// Opens features. A table that has other contents may be one of texts whose column has no usual name.
+    fn read_features(&self, path: &Path, options: &Options, target: &Target) -> Result<Reader> {
+        let reader = Reader::open(path, options);
+        let table = path.extension().is_some_and(|e| ["csv", "tsv", "jsonl", "parquet"].iter().any(|name| e == *name));
+        if table && target.has_encoder() && reader.as_ref().map_or(true, |reader| reader.dim() != target.dim) {
+            bail!(
+                "{}: neither {} nor a column of texts or image paths with a usual name; name the column with --text, and that \
+                 of the labels with --label",
+                shown(path),
+                count(target.dim, "feature")
+            );
+        }
+        Ok(reader?)
+    }
+
     /// Opens images or texts.
     fn read_raw(&self, path: &Path, options: Options, target: &Target) -> Result<Reader> {
-        let known = target.encoder.reference.as_ref().is_some_and(|reference| reference.location.is_some());
-        if self.encoder.is_none() && !known {
+        if self.encoder.is_none() && !target.has_encoder() {
+            let known = match &target.encoder.name {
+                Some(name) => format!("the model records only the name of its own ({})", escape(name)),
+                None => "the model has none".to_owned(),
+            };
             bail!(
-                "{0}: images and texts need an encoder, and the model has none; give --encoder ENCODER, or encode them \
-                 first: loranpac embed ENCODER {0} -o FILE.npz",
+                "{0}: images and texts need an encoder, and {known}; give --encoder ENCODER, or encode them first: loranpac \
+                 embed ENCODER {0} -o FILE.npz",
                 shown(path)
             );
         }
@@ -251,7 +281,10 @@ fn spool(format: &str) -> Result<(TempDir, PathBuf)> {
 /// Refuses samples without labels.
 pub fn labelled(path: &Path, reader: Reader) -> Result<Reader> {
     if !reader.has_labels() {
-        bail!("{}: no labels; name their column, key or array with --label", path.display());
+        match path.is_dir() {
+            true => bail!("{}: no labels; put the images of each class into a folder, CLASS/*", shown(path)),
+            false => bail!("{}: no labels; name their column, key or array with --label", shown(path)),
+        }
     }
     Ok(reader)
 }

@@ -123,7 +123,11 @@ pub(crate) fn folder(path: &Path) -> Option<&Path> {
 /// A name for people: the folder's, or the file's without its extension.
 pub(crate) fn name(path: &Path) -> String {
     let path = folder(path).unwrap_or(path);
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    // A link has its own name; `.` and `..` have none.
+    let path = match path.file_name() {
+        Some(_) => path.to_owned(),
+        None => path.canonicalize().unwrap_or_else(|_| path.to_owned()),
+    };
     // Names of weights have dots in them: vit_base_patch16_224.augreg_in21k.
     let name = if path.is_dir() { path.file_name() } else { path.file_stem() };
     name.map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned())

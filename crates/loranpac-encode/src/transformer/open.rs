@@ -23,6 +23,9 @@ use crate::preprocess::Preprocess;
 pub fn open(path: &Path, changes: Option<&str>) -> Result<Box<dyn Encoder>, Error> {
     let family = Scheme::recognise(&Weights::open(path)?)?.0.family;
     if family == Family::Bert {
+        if changes.is_some() {
+            return Err(Error::NoPreprocess { encoder: config::name(path) });
+        }
         return Ok(Box::new(TextEncoder::open(path)?));
     }
     let given = config::folder(path).map_or(Ok(None), Preprocess::from_folder)?;
