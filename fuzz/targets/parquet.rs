@@ -3,7 +3,7 @@
 use std::sync::Once;
 
 use libfuzzer_sys::fuzz_target;
-use loranpac_data::formats::is_decoding;
+use loranpac_data::fence::is_fenced;
 
 fuzz_target!(|data: &[u8]| {
     // A panic of the decoder becomes an error of the reader; libFuzzer's hook would abort before that.
@@ -11,7 +11,7 @@ fuzz_target!(|data: &[u8]| {
     QUIET.call_once(|| {
         let usual = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            if !is_decoding() {
+            if !is_fenced() {
                 usual(panic);
             }
         }));

@@ -34,6 +34,12 @@ pub use preprocess::{Filter, Preprocess, Resize};
 pub use server::Server;
 pub use transformer::{ImageEncoder, TextEncoder, Vit};
 
+/// What only tests and fuzz targets call.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::server::features as server_features;
+}
+
 /// A digest in hexadecimal.
 pub fn hex(digest: &[u8; 32]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()

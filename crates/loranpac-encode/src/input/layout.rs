@@ -1,5 +1,6 @@
 //! Tags from the names of files, and which files are ignored.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use loranpac::Label;
@@ -12,6 +13,9 @@ use crate::modality::Modality;
 
 /// What a message says about the layouts.
 const LAYOUTS: &str = "CLASS/*, train|test/CLASS/*, DOMAIN/CLASS/* or DOMAIN/train|test/CLASS/*";
+
+/// The longest name of a file in an archive, in bytes.
+const LONGEST_NAME: usize = 4096;
 
 /// Files that some systems and many data sets have besides their contents, in lower case.
 const STEMS: &[&str] = &["readme", "license", "licence", "notice", "citation"];
@@ -67,8 +71,32 @@ pub(super) fn choose(
     }
 }
 
+/// Refuses names of an archive's files that are ambiguous, or would lead out of it.
+fn check_names(path: &Path, names: &[&str]) -> Result<(), Error> {
+    let refuse = |name: &str, reason: &str| {
+        let name: String = name.chars().take(80).collect();
+        Err(Error::Archive { path: path.to_owned(), reason: format!("{name}: {reason}") })
+    };
+    let mut seen = HashSet::with_capacity(names.len());
+    for name in names {
+        if name.len() > LONGEST_NAME {
+            return refuse(name, &format!("its name is longer than {LONGEST_NAME} bytes"));
+        }
+        if name.split('/').any(|part| part == "..") {
+            return refuse(name, "its name leads out of the archive; pack the files with their paths within one folder");
+        }
+        if !seen.insert(name) {
+            return refuse(name, "there are two files of this name; pack each file once");
+        }
+    }
+    Ok(())
+}
+
 /// The tags of files, by their names. The first folder of an archive is left out if all files share it.
 pub(super) fn tags(path: &Path, names: &[&str], archive: bool) -> Result<Vec<Tags>, Error> {
+    if archive {
+        check_names(path, names)?;
+    }
     let mut folders: Vec<Vec<&str>> = names.iter().map(|name| above(name)).collect();
     let top = folders.first().and_then(|folder| folder.first()).copied();
     if archive

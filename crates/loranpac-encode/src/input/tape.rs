@@ -15,6 +15,10 @@ use crate::error::Error;
 const BLOCK: u64 = 512;
 /// The longest name or other extension of a header, which is kept in memory.
 const LONGEST_EXTENSION: u64 = 1 << 20;
+/// The most bytes of the names of a compressed archive, with [`ENTRY`] for each: some bytes can unpack to many names.
+const MOST_NAMES: usize = 1 << 30;
+/// Bytes of memory that an entry needs besides its name.
+const ENTRY: usize = 128;
 
 /// An archive on disk.
 pub(super) struct Tape {
@@ -94,10 +98,17 @@ impl Packed {
         let mut headers = unpack(open()?);
         let mut names = Vec::new();
         let refuse = |e: io::Error| Error::Archive { path: path.to_owned(), reason: e.to_string() };
+        let mut bytes = 0;
         while let Some(entry) = headers.next().map_err(refuse)? {
             headers.skip(entry.size).map_err(refuse)?;
+            bytes += entry.name.len() + ENTRY;
+            if bytes > MOST_NAMES {
+                return Err(refuse(io::Error::other("it has too many files; unpack it, or divide it")));
+            }
             names.push(entry.name);
         }
+        // The checksums are at the end, behind the padding of the archive.
+        io::copy(&mut headers.source, &mut io::sink()).map_err(refuse)?;
         let (wanted, skipped) = layout::choose(path, &names, options)?;
         let chosen: Vec<&str> = wanted.iter().map(|&at| names[at].as_str()).collect();
         let tags = layout::tags(path, &chosen, true)?;
