@@ -304,18 +304,49 @@ mod tests {
         check("404 Not Found", "", "404");
     }
 
-    #[test]
-    fn half_an_answer_is_an_error() {
+    /// A server that treats every connection in the same way after it has read the request.
+    fn serve_always(treat: impl Fn(&mut TcpStream) + Send + 'static) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}/", listener.local_addr().unwrap());
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
                 request(&stream);
-                let _ = write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{{\"data\": [");
+                treat(&mut stream);
             }
         });
+        address
+    }
+
+    #[test]
+    fn half_an_answer_is_an_error() {
+        let address = serve_always(|stream| {
+            let _ = write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{{\"data\": [");
+        });
         assert!(matches!(connect(&address).map(|_| ()), Err(Error::Server { .. })));
+    }
+
+    #[test]
+    fn a_closed_connection_is_an_error_after_all_attempts() {
+        let (sender, receiver) = mpsc::channel();
+        let address = serve_always(move |_| sender.send(()).unwrap());
+        let error = connect(&address).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("no answer"), "{error}");
+        assert_eq!(receiver.try_iter().count(), ATTEMPTS as usize);
+    }
+
+    #[test]
+    fn an_answer_that_is_too_slow_is_an_error() {
+        // One byte at a time, each within the limit.
+        let address = serve_always(|stream| {
+            let _ = write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n");
+            while stream.write_all(b" ").is_ok() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let slow = Server::with_pause(&address, Duration::from_millis(100), Duration::from_millis(1));
+        let error = slow.map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("timeout"), "{error}");
     }
 
     #[test]
