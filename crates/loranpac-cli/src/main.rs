@@ -5,10 +5,10 @@ use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // The Parquet decoder panics on some damaged files. The panic becomes an error, which is printed instead.
+    // Some decoders panic on damaged files. The panic becomes an error, which is printed instead.
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        if !loranpac_data::formats::is_decoding() {
+        if !loranpac_data::fence::is_fenced() {
             usual(panic);
         }
     }));

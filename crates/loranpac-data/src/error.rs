@@ -294,6 +294,15 @@ pub enum LineProblem {
         /// Its number, from 1.
         number: usize,
     },
+    /// A quoted cell without an end.
+    #[error("has a quote that is never closed; a quote within a quoted cell is written twice")]
+    OpenQuote,
+    /// A quoted cell of several lines, in a table with tabs.
+    #[error(
+        "a quoted cell continues on the next line; write the table as .csv, or put a cell that begins with a quote into \
+         quotes, with its quotes doubled"
+    )]
+    Lines,
     /// Not text.
     #[error("is not valid UTF-8")]
     NotText,

@@ -8,6 +8,7 @@ pub mod dataset;
 pub mod disk;
 pub mod embedded;
 pub mod error;
+pub mod fence;
 pub mod formats;
 mod open;
 mod reader;

@@ -75,7 +75,7 @@ impl Texts {
         if std::mem::replace(&mut self.ended, true) {
             return Ok(Vec::new());
         }
-        let TextPiece { texts, tags: [labels, splits, domains] } = self.rows.read(most.max(1))?;
+        let TextPiece { texts, tags: [labels, splits, domains], .. } = self.rows.read(most.max(1))?;
         let splits = row_splits(&self.path, &splits, self.row)?;
         self.row += texts.len();
         self.ended = texts.is_empty();

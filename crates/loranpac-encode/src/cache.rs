@@ -80,12 +80,14 @@ impl Cache {
         let read = self.file.seek(at).and_then(|_| self.file.read_exact(&mut bytes));
         read.map_err(|source| self.failed(source))?;
         let (body, sum) = bytes.split_at(bytes.len() - CHECKSUM);
-        if &body[..KEY] != key || checksum(body) != sum {
+        let numbers = body[KEY..].as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
+        let numbers: Vec<f32> = numbers.collect();
+        // An encoder's features are finite.
+        if &body[..KEY] != key || checksum(body) != sum || numbers.iter().any(|number| !number.is_finite()) {
             self.known.remove(key);
             return Ok(None);
         }
-        let numbers = body[KEY..].chunks_exact(4).map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap_or_default()));
-        Ok(Some(numbers.collect()))
+        Ok(Some(numbers))
     }
 
     /// Adds the features of an input. They reach the file with the next [`Cache::flush`].

@@ -15,6 +15,7 @@ use crate::encoder::{Batch, Encoder, Image, check_layers};
 use crate::error::Error;
 use crate::image::{self, Limits};
 use crate::input::{Data, Input, Inputs, Present, Tags};
+use crate::modality::Modality;
 
 /// Bytes of inputs beyond which a batch is complete.
 const MOST_BYTES: usize = 64 << 20;
@@ -77,10 +78,14 @@ impl Embedding {
         Ok(Embedding { inputs, encoder, layers, cache, options, skipped: Vec::new(), computed: 0 })
     }
 
-    /// The digest under which the features of an encoder's layers are cached.
+    /// The digest under which the features of an encoder's layers are cached. It contains the version of what turns files
+    /// into pixels, which an encoder's own digest does not.
     pub fn cache_digest(encoder: &dyn Encoder, layers: Option<&[usize]>) -> [u8; 32] {
         let last = [encoder.layers() - 1];
         let mut digest = Sha256::new_with_prefix(encoder.digest());
+        if encoder.modality() == Modality::Image {
+            digest.update(format!("pixels {}\n", image::VERSION));
+        }
         layers.unwrap_or(&last).iter().for_each(|layer| digest.update((*layer as u64).to_le_bytes()));
         digest.finalize().into()
     }
@@ -178,8 +183,8 @@ impl Embedding {
         let missing: Vec<usize> = (0..batch.len()).filter(|&at| rows[at].is_none()).collect();
         // If other inputs are known, those that are missing may only be missing because they cannot be decoded.
         let partly = !missing.is_empty() && missing.len() < batch.len();
-        let worth =
-            !partly || missing.par_iter().any(|&at| !matches!(decode(&batch[at], &self.options.limits), Some(Err(_))));
+        let decodable = |at: &usize| !matches!(decode(&batch[*at], &self.options.limits), Some(Err(_)));
+        let worth = !partly || groups(&batch, &missing).into_iter().any(|group| group.par_iter().any(decodable));
         let wanted: Vec<usize> = if worth { (0..batch.len()).collect() } else { missing.clone() };
         if !missing.is_empty() {
             for (at, row) in self.compute(&batch, &wanted)? {
@@ -224,7 +229,7 @@ impl Embedding {
             self.run(Batch::Texts(&texts), &places, &mut computed)?;
         }
         let (mut group, mut images, mut pixels) = (Vec::new(), Vec::new(), 0);
-        for chunk in places.chunks(DECODED) {
+        for chunk in groups(batch, places) {
             let limits = &self.options.limits;
             let decoded: Vec<_> = chunk.par_iter().map(|&at| decode(&batch[at], limits)).collect();
             for (&at, image) in chunk.iter().zip(decoded) {
@@ -259,6 +264,24 @@ impl Embedding {
     }
 }
 
+/// The places in groups of [`DECODED`] inputs, or fewer if their images are large: decoders need many bytes per pixel.
+fn groups<'p>(batch: &[Input], places: &'p [usize]) -> Vec<&'p [usize]> {
+    let (mut groups, mut start, mut pixels) = (Vec::new(), 0, 0u64);
+    for (end, &at) in places.iter().enumerate() {
+        let more = match &batch[at].data {
+            Data::Image(bytes) => image::claimed_pixels(bytes),
+            Data::Text(_) => 0,
+        };
+        if end > start && (end - start == DECODED || pixels.saturating_add(more) > MOST_PIXELS as u64) {
+            groups.push(&places[start..end]);
+            (start, pixels) = (end, 0);
+        }
+        pixels = pixels.saturating_add(more);
+    }
+    groups.push(&places[start..]);
+    groups
+}
+
 /// The image of an input that is one.
 fn decode(input: &Input, limits: &Limits) -> Option<Result<Image, Error>> {
     match &input.data {
@@ -283,7 +306,6 @@ mod tests {
 
     use super::*;
     use crate::input::InputOptions;
-    use crate::modality::Modality;
 
     /// Gives the length of a text and the number of the call, so that features show when they were computed.
     struct Counting {

@@ -289,6 +289,16 @@ pub enum Error {
         /// Its type.
         dtype: String,
     },
+    /// A tensor has a number that is not finite.
+    #[error("{path}: tensor {name} has the number {number}; the file is damaged, or its model has diverged", path = path.display())]
+    TensorNumber {
+        /// The file.
+        path: PathBuf,
+        /// The tensor.
+        name: String,
+        /// The number.
+        number: f32,
+    },
     /// A tensor that the architecture does not have: the model would compute something else.
     #[error("{path}: tensor {name} has no place in a {model} that loranpac supports", path = path.display())]
     TensorUnknown {
@@ -402,6 +412,14 @@ pub enum ServerProblem {
         status: u16,
         /// The beginning of its answer.
         message: String,
+    },
+    /// It refers to another address.
+    #[error("status {status}: it refers to {target}; give that address if you trust it with your texts")]
+    Redirect {
+        /// The status of its answer.
+        status: u16,
+        /// The other address.
+        target: String,
     },
     /// Its answer has another shape.
     #[error("the answer cannot be used: {0}")]

@@ -42,3 +42,9 @@ pub use preprocess::{Filter, Preprocess, Resize};
 pub use rows::{RawOptions, Watch, read_raw};
 pub use server::Server;
 pub use transformer::{ImageEncoder, TextEncoder, Vit};
+
+/// What only tests and fuzz targets call.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::server::features as server_features;
+}

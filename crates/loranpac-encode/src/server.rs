@@ -66,7 +66,13 @@ impl Server {
             Some((address, model)) => (address, Some(model.to_owned())),
             None => (address, None),
         };
-        let config = Agent::config_builder().timeout_global(Some(limit)).http_status_as_error(false).build();
+        // A redirection could send texts to another server than the one that was named.
+        let config = Agent::config_builder()
+            .timeout_global(Some(limit))
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .build();
         let key = std::env::var(KEY).ok().filter(|key| !key.is_empty());
         let agent = Agent::new_with_config(config);
         let mut server = Server { agent, address: address.to_owned(), model, key, dim: 0, pause };
@@ -116,47 +122,56 @@ impl Server {
         let status = response.status();
         let wait = wait(&response);
         let limit = BYTES * texts.len() as u64;
+        if let (true, Some(target)) = (status.is_redirection(), response.headers().get("location")) {
+            let target = String::from_utf8_lossy(target.as_bytes()).chars().take(200).collect();
+            return Err((ServerProblem::Redirect { status: status.as_u16(), target }, None));
+        }
         let text = response.body_mut().with_config().limit(limit).read_to_string();
         if !status.is_success() {
             let passing = status.as_u16() == 429 || status.is_server_error();
             let message = text.unwrap_or_default().chars().take(200).collect();
             return Err((ServerProblem::Status { status: status.as_u16(), message }, passing.then_some(wait)));
         }
-        let text = text.map_err(|e| (ServerProblem::Unreachable(e.to_string()), Some(Duration::ZERO)))?;
-        self.features(&text, texts.len()).map_err(|problem| (problem, None))
-    }
-
-    /// The features in an answer to `count` texts.
-    fn features(&self, text: &str, count: usize) -> Result<Vec<f32>, ServerProblem> {
-        let Answer { data } = serde_json::from_str(text).map_err(|e| ServerProblem::Answer(e.to_string()))?;
-        if data.len() != count {
-            return Err(ServerProblem::Answer(format!("{} embeddings for {count} texts", data.len())));
-        }
-        let dim = if self.dim == 0 { data[0].embedding.len() } else { self.dim };
-        if dim == 0 {
-            return Err(ServerProblem::Answer("an embedding without numbers".to_owned()));
-        }
-        let mut features = vec![f32::NAN; count * dim];
-        for Item { index, embedding } in data {
-            let wrong = |what: &str| Err(ServerProblem::Answer(format!("embedding {index} {what}")));
-            if embedding.len() != dim {
-                return wrong(&format!("has {} numbers, others have {dim}", embedding.len()));
+        let text = text.map_err(|error| match error {
+            ureq::Error::BodyExceedsLimit(_) => {
+                (ServerProblem::Answer(format!("it is longer than {} MiB", limit >> 20)), None)
             }
-            if embedding.iter().any(|value| !value.is_finite()) {
-                return wrong("has a number that is not finite");
-            }
-            match features.chunks_exact_mut(dim).nth(index) {
-                Some(row) if row[0].is_nan() => row.copy_from_slice(&embedding),
-                Some(_) => return wrong("occurs twice"),
-                None => return wrong(&format!("is out of range: {count} texts were sent")),
-            }
-        }
-        Ok(features)
+            error => (ServerProblem::Unreachable(error.to_string()), Some(Duration::ZERO)),
+        })?;
+        features(&text, texts.len(), self.dim).map_err(|problem| (problem, None))
     }
 
     fn refuse(&self, problem: ServerProblem) -> Error {
         Error::Server { address: self.address.clone(), problem }
     }
+}
+
+/// The features in an answer to `count` texts, of `dim` numbers each; 0 if that is not known yet.
+pub fn features(text: &str, count: usize, dim: usize) -> Result<Vec<f32>, ServerProblem> {
+    let Answer { data } = serde_json::from_str(text).map_err(|e| ServerProblem::Answer(e.to_string()))?;
+    if data.len() != count {
+        return Err(ServerProblem::Answer(format!("{} embeddings for {count} texts", data.len())));
+    }
+    let dim = if dim == 0 { data.first().map_or(0, |item| item.embedding.len()) } else { dim };
+    if dim == 0 {
+        return Err(ServerProblem::Answer("an embedding without numbers".to_owned()));
+    }
+    let mut features = vec![f32::NAN; count * dim];
+    for Item { index, embedding } in data {
+        let wrong = |what: &str| Err(ServerProblem::Answer(format!("embedding {index} {what}")));
+        if embedding.len() != dim {
+            return wrong(&format!("has {} numbers, others have {dim}", embedding.len()));
+        }
+        if embedding.iter().any(|value| !value.is_finite()) {
+            return wrong("has a number that is not finite");
+        }
+        match features.chunks_exact_mut(dim).nth(index) {
+            Some(row) if row[0].is_nan() => row.copy_from_slice(&embedding),
+            Some(_) => return wrong("occurs twice"),
+            None => return wrong(&format!("is out of range: {count} texts were sent")),
+        }
+    }
+    Ok(features)
 }
 
 /// The time to wait that a server asks for.
@@ -289,18 +304,49 @@ mod tests {
         check("404 Not Found", "", "404");
     }
 
-    #[test]
-    fn half_an_answer_is_an_error() {
+    /// A server that treats every connection in the same way after it has read the request.
+    fn serve_always(treat: impl Fn(&mut TcpStream) + Send + 'static) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}/", listener.local_addr().unwrap());
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
                 request(&stream);
-                let _ = write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{{\"data\": [");
+                treat(&mut stream);
             }
         });
+        address
+    }
+
+    #[test]
+    fn half_an_answer_is_an_error() {
+        let address = serve_always(|stream| {
+            let _ = write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{{\"data\": [");
+        });
         assert!(matches!(connect(&address).map(|_| ()), Err(Error::Server { .. })));
+    }
+
+    #[test]
+    fn a_closed_connection_is_an_error_after_all_attempts() {
+        let (sender, receiver) = mpsc::channel();
+        let address = serve_always(move |_| sender.send(()).unwrap());
+        let error = connect(&address).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("no answer"), "{error}");
+        assert_eq!(receiver.try_iter().count(), ATTEMPTS as usize);
+    }
+
+    #[test]
+    fn an_answer_that_is_too_slow_is_an_error() {
+        // One byte at a time, each within the limit.
+        let address = serve_always(|stream| {
+            let _ = write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n");
+            while stream.write_all(b" ").is_ok() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let slow = Server::with_pause(&address, Duration::from_millis(100), Duration::from_millis(1));
+        let error = slow.map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("timeout"), "{error}");
     }
 
     #[test]

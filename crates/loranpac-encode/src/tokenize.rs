@@ -1,8 +1,11 @@
 //! Texts to tokens, by `tokenizer.json`.
 
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use loranpac_data::fence::fenced;
+use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use tokenizers::{Tokenizer, TruncationParams};
 
@@ -10,6 +13,9 @@ use crate::error::Error;
 
 /// Fewest tokens of a text: room for the special tokens around it.
 const FEWEST: usize = 4;
+
+/// The longest file. That of 250,000 tokens has 17 MB.
+const LONGEST: u64 = 256 << 20;
 
 /// A tokenizer with the model's limit on tokens.
 pub(crate) struct Tokens {
@@ -27,15 +33,25 @@ impl Tokens {
     /// Reads `tokenizer.json` in a folder. Texts are cut to `most` tokens, special tokens included, whatever limit and padding the file has.
     pub fn read(folder: &Path, most: usize) -> Result<Tokens, Error> {
         let path: PathBuf = folder.join("tokenizer.json");
-        let bytes = fs::read(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
+        let failed = |source| Error::Read { path: path.clone(), source };
+        let mut bytes = Vec::new();
+        File::open(&path).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes)).map_err(failed)?;
+        if bytes.len() as u64 > LONGEST {
+            return Err(failed(io::ErrorKind::FileTooLarge.into()));
+        }
         let refuse = |reason: String| Error::Tokenizer { path: path.clone(), reason };
         if most < FEWEST {
             return Err(refuse(format!("texts of at most {most} tokens have no room for content")));
         }
-        let mut tokenizer = Tokenizer::from_bytes(&bytes).map_err(|error| refuse(format!("no tokenizer: {error}")))?;
         let truncation = TruncationParams { max_length: most, ..TruncationParams::default() };
-        tokenizer.with_truncation(Some(truncation)).map_err(|error| refuse(error.to_string()))?;
-        tokenizer.with_padding(None);
+        let parsed = fenced(|| {
+            let mut tokenizer = Tokenizer::from_bytes(&bytes)?;
+            tokenizer.with_truncation(Some(truncation))?;
+            tokenizer.with_padding(None);
+            Ok::<Tokenizer, tokenizers::Error>(tokenizer)
+        });
+        let parsed = parsed.unwrap_or_else(|_| Err("its parts do not fit together".into()));
+        let tokenizer = parsed.map_err(|error| refuse(format!("it is no tokenizer: {error}")))?;
         let digest = Sha256::new().chain_update(&bytes).chain_update(most.to_le_bytes()).finalize().into();
         Ok(Tokens { tokenizer, digest })
     }
@@ -52,13 +68,12 @@ impl Tokens {
 
     /// Divides texts into tokens, on all cores.
     pub fn encode(&self, texts: &[String]) -> Result<Vec<Sequence>, Error> {
-        let inputs: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let encoded = self.tokenizer.encode_batch_fast(inputs, true);
-        let encoded = encoded.map_err(|error| Error::Tokenize { reason: error.to_string() })?;
-        let sequence = |encoding: &tokenizers::Encoding| Sequence {
-            tokens: encoding.get_ids().to_vec(),
-            types: encoding.get_type_ids().to_vec(),
+        let sequence = |text: &String| {
+            let encoding = fenced(|| self.tokenizer.encode_fast(text.as_str(), true));
+            let encoding = encoding.unwrap_or_else(|_| Err("tokenizer.json is damaged".into()));
+            let encoding = encoding.map_err(|error| Error::Tokenize { reason: error.to_string() })?;
+            Ok(Sequence { tokens: encoding.get_ids().to_vec(), types: encoding.get_type_ids().to_vec() })
         };
-        Ok(encoded.iter().map(sequence).collect())
+        texts.par_iter().map(sequence).collect()
     }
 }

@@ -36,8 +36,6 @@ pub use format::Format;
 pub(crate) use names::{DOMAINS, FEATURES, LABELS, missing};
 pub use npy::Column;
 pub use npz::{to_npz, write_npz};
-#[cfg(feature = "parquet")]
-pub use parquet::is_decoding;
 pub(crate) use source::Shared;
 pub use source::Source;
 pub(crate) use stream::Stream;

@@ -2,6 +2,10 @@
 //!
 //! **Cells** are separated by tabs if the first line contains one, else by semicolons if it contains one, else by
 //! commas.
+//!
+//! **Quotes.** A cell that begins with a quote ends with the next single one; two quotes stand for one. A quote that is
+//! never closed is an error, and so is a quoted cell of several lines in a table with tabs, where texts often begin with a
+//! quote that has no meaning: everything up to the next quote would silently be one cell.
 
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -18,12 +22,17 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 /// Bytes of the first line that are searched for delimiters.
 const GLANCE: u64 = 1 << 16;
 
+/// A line that is put behind the last one. If it becomes part of a cell, then a quote was not closed.
+const END: &[u8] = b"\n\x04 end of table \x04";
+
 /// Reads one record at a time.
 pub(super) struct Records {
     pub path: PathBuf,
     reader: csv::Reader<Limited>,
     /// Bytes that may still be read for the current record.
     left: Arc<AtomicUsize>,
+    /// Whether a cell may have several lines.
+    multiline: bool,
     /// The current record.
     pub record: ByteRecord,
 }
@@ -32,12 +41,13 @@ impl Records {
     /// Reads the first record.
     pub fn open(path: &Path, source: Box<dyn Read + Send>, delimiter: Option<u8>) -> Result<Records, Error> {
         let (source, glance) = look(source).map_err(|source| ReadError::new(path, source))?;
+        let multiline = delimiter != Some(b'\t');
         let delimiter = delimiter.unwrap_or_else(|| delimiter_of(&glance));
         let left = Arc::new(AtomicUsize::new(0));
-        let source = Limited { source, left: left.clone() };
+        let source = Limited { source: Box::new(source.chain(END)), left: left.clone() };
         // The readers check the lengths of lines and detect headers themselves.
         let reader = ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(source);
-        let mut records = Records { path: path.to_owned(), reader, left, record: ByteRecord::new() };
+        let mut records = Records { path: path.to_owned(), reader, left, multiline, record: ByteRecord::new() };
         if !records.advance()? {
             return Err(Error::Container { path: records.path, reason: "no lines".to_owned() });
         }
@@ -48,13 +58,22 @@ impl Records {
     pub fn advance(&mut self) -> Result<bool, Error> {
         self.left.store(text::LONGEST_LINE, Ordering::Relaxed);
         let line = self.reader.position().line();
-        self.reader.read_byte_record(&mut self.record).map_err(|e| match e.into_kind() {
+        let more = self.reader.read_byte_record(&mut self.record).map_err(|e| match e.into_kind() {
             csv::ErrorKind::Io(_) if self.left.load(Ordering::Relaxed) == 0 => {
                 self.refuse(line, LineProblem::TooLong { limit: text::LONGEST_LINE })
             }
             csv::ErrorKind::Io(source) => ReadError::new(&self.path, source).into(),
             other => Error::Container { path: self.path.clone(), reason: format!("{other:?}") },
-        })
+        })?;
+        let cells = self.record.as_slice();
+        if !more || cells == &END[1..] {
+            return Ok(false);
+        }
+        match () {
+            () if cells.ends_with(END) => Err(self.refuse(self.line(), LineProblem::OpenQuote)),
+            () if !self.multiline && cells.contains(&b'\n') => Err(self.refuse(self.line(), LineProblem::Lines)),
+            () => Ok(true),
+        }
     }
 
     /// The line where the current record begins, from 1.

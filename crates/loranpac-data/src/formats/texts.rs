@@ -18,7 +18,7 @@ const ADVICE: &str = "; name the column with `text`";
 pub(crate) trait TextRows: Send {
     /// Whether rows have this tag.
     fn has(&self, tag: usize) -> bool;
-    /// The next rows, at most `most`; none at the end.
+    /// The next rows, at most `most`, and fewer if they are long; none at the end.
     fn read(&mut self, most: usize) -> Result<TextPiece, Error>;
 }
 
@@ -27,6 +27,18 @@ pub(crate) trait TextRows: Send {
 pub(crate) struct TextPiece {
     pub texts: Vec<String>,
     pub tags: [Vec<Label>; TAGS],
+    /// Bytes of the rows, about.
+    pub bytes: usize,
+}
+
+/// Bytes beyond which a piece is complete, so that memory does not grow with the length of the texts.
+const MOST_BYTES: usize = 16 << 20;
+
+impl TextPiece {
+    /// Whether it has `most` rows, or long ones.
+    pub fn is_complete(&self, most: usize) -> bool {
+        self.texts.len() >= most || self.bytes >= MOST_BYTES
+    }
 }
 
 /// The places of the texts and of the tags among the columns of a table.
@@ -81,6 +93,7 @@ impl CsvTexts {
             piece.tags[tag].push(text::label(value));
         }
         piece.texts.push(cell(self.text)?.to_owned());
+        piece.bytes += record.as_slice().len();
         Ok(())
     }
 }
@@ -92,7 +105,7 @@ impl TextRows for CsvTexts {
 
     fn read(&mut self, most: usize) -> Result<TextPiece, Error> {
         let mut piece = TextPiece::default();
-        while piece.texts.len() < most && self.records.advance()? {
+        while !piece.is_complete(most) && self.records.advance()? {
             self.take(&mut piece).map_err(|problem| self.records.refuse(self.records.line(), problem))?;
         }
         Ok(piece)
@@ -124,8 +137,9 @@ impl TextRows for JsonlTexts {
 
     fn read(&mut self, most: usize) -> Result<TextPiece, Error> {
         let mut piece = TextPiece::default();
-        while piece.texts.len() < most && (std::mem::take(&mut self.pending) || self.lines.advance()?) {
+        while !piece.is_complete(most) && (std::mem::take(&mut self.pending) || self.lines.advance()?) {
             let (text, tags) = self.lines.parse(&self.keys)?;
+            piece.bytes += self.lines.buffer.len();
             piece.texts.push(text);
             for (column, tag) in piece.tags.iter_mut().zip(tags) {
                 column.extend(tag);

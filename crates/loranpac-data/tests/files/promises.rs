@@ -7,8 +7,9 @@ use std::path::Path;
 use loranpac_data::{Options, Reader, TextOptions, Texts, formats};
 use peak_alloc::PeakAlloc;
 
+/// Counts memory.
 #[global_allocator]
-static MEMORY: PeakAlloc = PeakAlloc;
+pub static MEMORY: PeakAlloc = PeakAlloc;
 
 /// Rows that are asked for at a time.
 const MOST: usize = 3;

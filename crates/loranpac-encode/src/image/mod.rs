@@ -15,8 +15,14 @@ use ::image::{
     metadata::Orientation,
 };
 
+use loranpac_data::fence::fenced;
+
 use crate::encoder::Image;
 use crate::error::{Error, ImageProblem};
+
+/// Version of the pixels that [`decode`] gives and of the numbers that [`Preprocess`](crate::Preprocess) makes of them. A
+/// change of either needs another version: cached features are found by it.
+pub const VERSION: u32 = 1;
 
 /// Extensions of the formats that can be decoded, in lower case.
 pub const EXTENSIONS: &[&str] = &["jpg", "jpeg", "jpe", "jfif", "png", "apng", "webp", "bmp", "gif", "tif", "tiff"];
@@ -51,17 +57,43 @@ pub fn decode(name: &str, bytes: &[u8], limits: &Limits) -> Result<Image, Error>
     pixels(bytes, limits).map_err(|problem| Error::Image { name: name.to_owned(), problem })
 }
 
+/// The number of pixels that the header claims; 0 if it cannot be read.
+pub(crate) fn claimed_pixels(bytes: &[u8]) -> u64 {
+    let size = match format(bytes) {
+        Ok(ImageFormat::Jpeg) => jpeg::size(bytes),
+        Ok(format) => fenced(|| {
+            let decoder = ImageReader::with_format(Cursor::new(bytes), format).into_decoder();
+            decoder.ok().map(|decoder| decoder.dimensions())
+        })
+        .unwrap_or(None),
+        Err(_) => None,
+    };
+    size.map_or(0, |(width, height)| u64::from(width) * u64::from(height))
+}
+
 fn pixels(bytes: &[u8], limits: &Limits) -> Result<Image, ImageProblem> {
+    match format(bytes)? {
+        ImageFormat::Jpeg => {
+            let (width, height, pixels, orientation) = jpeg::decode(bytes, limits)?;
+            upright(width, height, pixels, orientation)
+        }
+        // The decoders of other crates may panic.
+        format => fenced(|| other(bytes, format, limits)).unwrap_or_else(|e| Err(ImageProblem::Damaged(e.to_string()))),
+    }
+}
+
+/// The format, by the first bytes.
+fn format(bytes: &[u8]) -> Result<ImageFormat, ImageProblem> {
     use ImageFormat::{Bmp, Gif, Jpeg, Png, Tiff, WebP};
     let format = ::image::guess_format(bytes).ok().filter(|f| [Jpeg, Png, WebP, Bmp, Gif, Tiff].contains(f));
-    let format = format.ok_or(match bytes.is_empty() {
+    format.ok_or(match bytes.is_empty() {
         true => ImageProblem::Empty,
         false => ImageProblem::UnknownFormat,
-    })?;
-    if format == Jpeg {
-        let (width, height, pixels, orientation) = jpeg::decode(bytes, limits)?;
-        return upright(width, height, pixels, orientation);
-    }
+    })
+}
+
+/// Decodes every format but JPEG.
+fn other(bytes: &[u8], format: ImageFormat, limits: &Limits) -> Result<Image, ImageProblem> {
     let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
     let mut own = DecoderLimits::default();
     own.max_alloc = Some(limits.bytes);
@@ -81,10 +113,10 @@ fn pixels(bytes: &[u8], limits: &Limits) -> Result<Image, ImageProblem> {
 /// Bytes per pixel that decoders need besides their output: planes of brightness and colour in WebP, one frame in GIF.
 const WORKING: u64 = 4;
 
-/// Compares the header of an image with the limits.
 /// The longest side: resizing needs memory in proportion to it.
 const LONGEST_SIDE: u32 = 1 << 20;
 
+/// Compares the header of an image with the limits.
 fn check_size(width: u32, height: u32, needed: u64, limits: &Limits) -> Result<(), ImageProblem> {
     match u64::from(width) * u64::from(height) {
         0 => Err(ImageProblem::NoPixels { width, height }),

@@ -12,6 +12,8 @@ use crate::error::Error;
 
 /// The most folders inside one another.
 const DEEPEST: usize = 32;
+/// The longest path in a list or a table, in bytes.
+pub(super) const LONGEST_PATH: usize = 4096;
 
 /// Files and their tags, in order.
 pub(super) struct Files {
@@ -51,16 +53,17 @@ impl Files {
         let folder = path.parent().unwrap_or(Path::new(""));
         let (mut files, mut skipped) = (Vec::new(), Vec::new());
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            let is_wanted = |name: &str| layout::is_wanted(name, options.modality);
+            let is_wanted = |name: &str| name.len() <= LONGEST_PATH && layout::is_wanted(name, options.modality);
+            let shortened = || line.chars().take(LONGEST_PATH).collect::<String>();
             let (name, label) = match line.rsplit_once(char::is_whitespace) {
                 _ if is_wanted(line) => (line, None),
                 Some((name, label)) if is_wanted(name.trim_end()) => (name.trim_end(), Some(layout::label(label))),
                 _ if options.skip_bad => {
-                    skipped.push(line.to_owned());
+                    skipped.push(shortened());
                     continue;
                 }
                 _ => {
-                    let (path, name) = (path.to_owned(), line.to_owned());
+                    let (path, name) = (path.to_owned(), shortened());
                     return Err(Error::OtherFile { path, name, modality: options.modality });
                 }
             };

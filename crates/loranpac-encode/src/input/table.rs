@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use loranpac_data::{Options, Reader, Split, TextOptions, TextRow, Texts};
 
-use super::{Data, Input, InputOptions, Present, Source, Tags, files};
+use super::files::{self, LONGEST_PATH};
+use super::{Data, Input, InputOptions, Present, Source, Tags};
 use crate::error::Error;
 use crate::modality::Modality;
 
@@ -98,6 +99,10 @@ impl Source for Table {
         let tags = Tags { label, split, domain };
         match self.options.modality {
             Modality::Text => Some(Ok(Input { name: format!("row {}", self.row - 1), data: Data::Text(text), tags })),
+            Modality::Image if text.len() > LONGEST_PATH => {
+                let reason = format!("its path is longer than {LONGEST_PATH} bytes");
+                Some(Err(Error::Input { name: format!("row {}", self.row - 1), reason }))
+            }
             Modality::Image => {
                 let read = files::read(&text, &self.folder.join(&text), &self.options);
                 Some(read.map(|data| Input { name: text, data, tags }))

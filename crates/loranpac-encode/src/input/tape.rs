@@ -17,6 +17,10 @@ use crate::error::Error;
 const BLOCK: u64 = 512;
 /// The longest name or other extension of a header, which is kept in memory.
 const LONGEST_EXTENSION: u64 = 1 << 20;
+/// The most bytes of the names of a compressed archive, with [`ENTRY`] for each: some bytes can unpack to many names.
+const MOST_NAMES: usize = 1 << 30;
+/// Bytes of memory that an entry needs besides its name.
+const ENTRY: usize = 128;
 
 /// An archive on disk.
 pub(super) struct Tape {
@@ -119,13 +123,20 @@ impl Packed {
         let mut headers = unpack(file);
         let (mut found, mut lists) = (Vec::new(), HashMap::new());
         let refuse = |e: io::Error| Error::Archive { path: path.to_owned(), reason: e.to_string() };
+        let mut bytes = 0;
         while let Some(entry) = headers.next().map_err(refuse)? {
             match options.layout.reads(&entry.name) {
                 true => drop(lists.insert(found.len(), headers.contents(&entry, LONGEST_LIST).map_err(refuse)??)),
                 false => headers.skip(entry.size).map_err(refuse)?,
             }
+            bytes += entry.name.len() + ENTRY;
+            if bytes > MOST_NAMES {
+                return Err(refuse(io::Error::other("it has too many files; unpack it, or divide it")));
+            }
             found.push(Found { name: entry.name, size: entry.size, modified });
         }
+        // The checksums are at the end, behind the padding of the archive.
+        io::copy(&mut headers.source, &mut io::sink()).map_err(refuse)?;
         let read_list = |at: usize| Ok(lists.remove(&at).unwrap_or_default());
         let Listing { inputs, skipped, outline, present } = layout::list(path, &found, options, true, read_list)?;
         let wanted = inputs.into_iter().peekable();

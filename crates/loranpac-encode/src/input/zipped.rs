@@ -24,10 +24,14 @@ impl Zipped {
     pub fn open(path: &Path, options: &InputOptions) -> Result<Zipped, Error> {
         let failed = |source| Error::Read { path: path.to_owned(), source };
         let file = File::open(path).map_err(failed)?;
-        let modified = file.metadata().map_err(failed)?.modified().ok();
+        let about = file.metadata().map_err(failed)?;
+        let (length, modified) = (about.len(), about.modified().ok());
         let refuse = |reason: String| Error::Archive { path: path.to_owned(), reason };
         let mut archive = ZipArchive::new(BufReader::new(file)).map_err(|e| refuse(e.to_string()))?;
-        let mut found = Vec::new();
+        if archive.has_duplicate_names() {
+            return Err(refuse("it has two files of one name; pack each file once".to_owned()));
+        }
+        let (mut found, mut packed) = (Vec::new(), 0u64);
         for at in 0..archive.len() {
             let entry = archive.by_index_data(at).map_err(|e| refuse(e.to_string()))?;
             let name = layout::clean(&String::from_utf8_lossy(entry.name_raw()));
@@ -37,7 +41,12 @@ impl Zipped {
             if entry.is_symlink() {
                 return Err(refuse(format!("{name} is a link; pack the files themselves")));
             }
+            packed = packed.saturating_add(entry.compressed_size());
             found.push((Found { name, size: entry.size(), modified }, at));
+        }
+        // Otherwise a few bytes could unpack to any number of files.
+        if packed > length {
+            return Err(refuse("its files overlap".to_owned()));
         }
         found.sort_by(|a, b| (&a.0.name, a.1).cmp(&(&b.0.name, b.1)));
         let (found, places): (Vec<Found>, Vec<usize>) = found.into_iter().unzip();

@@ -101,9 +101,12 @@ impl Preprocess {
             return Err(format!("the standard deviation {std} is not a positive number"));
         }
         let [red, green, blue] = self.mean;
-        match [red, green, blue, self.scale].iter().find(|number| !number.is_finite()) {
-            Some(number) => Err(format!("{number} is not a finite number")),
-            None => Ok(self),
+        if let Some(number) = [red, green, blue, self.scale].iter().find(|number| !number.is_finite()) {
+            return Err(format!("{number} is not a finite number"));
+        }
+        match self.table().iter().flatten().all(|number| number.is_finite()) {
+            true => Ok(self),
+            false => Err("scale, mean and standard deviation make numbers that are not finite".to_owned()),
         }
     }
 }

@@ -1,13 +1,16 @@
 //! Settings in JSON files beside the weights.
 
-use std::fs;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::math::Activation;
 use crate::error::Error;
+
+/// The longest file: the labels of a classifier with many classes are in it.
+const LONGEST: u64 = 16 << 20;
 
 /// A JSON file. One that does not exist has no settings.
 pub(crate) struct Config {
@@ -18,8 +21,12 @@ pub(crate) struct Config {
 impl Config {
     /// Reads a file.
     pub fn read(path: PathBuf) -> Result<Config, Error> {
-        let value = match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes)
+        let mut bytes = Vec::new();
+        let value = match File::open(&path).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes)) {
+            Ok(length) if length as u64 > LONGEST => {
+                return Err(Error::Config { path, reason: format!("it is longer than {} MiB", LONGEST >> 20) });
+            }
+            Ok(_) => serde_json::from_slice(&bytes)
                 .map_err(|error| Error::Config { path: path.clone(), reason: format!("it is not JSON: {error}") })?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Value::Null,
             Err(source) => return Err(Error::Read { path, source }),
@@ -73,8 +80,21 @@ impl Config {
     }
 
     /// `layer_norm_eps`, or what the family of models has by default.
-    pub fn eps(&self, default: f32) -> f32 {
-        self.get(&["layer_norm_eps"]).and_then(Value::as_f64).map_or(default, |eps| eps as f32)
+    pub fn eps(&self, default: f32) -> Result<f32, Error> {
+        let Some(value) = self.get(&["layer_norm_eps"]) else { return Ok(default) };
+        let usable = |eps: &f32| (0.0..1.0).contains(eps);
+        let refuse = || self.refuse(format!("layer_norm_eps is {value} instead of a small positive number"));
+        value.as_f64().map(|eps| eps as f32).filter(usable).ok_or_else(refuse)
+    }
+
+    /// Refuses a size that the file has under a key, if it has one, and that is not that of the tensors.
+    pub fn check_size(&self, key: &str, expected: usize) -> Result<(), Error> {
+        match self.get(&[key]).filter(|found| found.is_number()) {
+            Some(found) if found.as_u64() != Some(expected as u64) => {
+                Err(self.refuse(format!("{key} is {found}, but the tensors have {expected}; it is of another model")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The activation under a key, or the default.

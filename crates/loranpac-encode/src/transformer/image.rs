@@ -9,8 +9,9 @@ use crate::error::Error;
 use crate::modality::Modality;
 use crate::preprocess::Preprocess;
 
-/// Images whose pixels are in memory as numbers at the same time.
+/// Images whose pixels are in memory as numbers at the same time, and the most of these numbers.
 const IMAGES: usize = 32;
+const NUMBERS: usize = 1 << 26;
 
 /// A vision transformer with its preprocessing, which gives images of [`Vit::side`] pixels.
 pub struct ImageEncoder {
@@ -50,9 +51,10 @@ impl Encoder for ImageEncoder {
         check_layers(self, layers)?;
         let images = batch.images(self.name())?;
         let size = 3 * self.vit.side() * self.vit.side();
-        let mut planes = vec![0.0; images.len().min(IMAGES) * size];
+        let most = (NUMBERS / size).clamp(1, IMAGES);
+        let mut planes = vec![0.0; images.len().min(most) * size];
         let mut features = Vec::with_capacity(images.len() * layers.len() * self.dim());
-        for images in images.chunks(IMAGES) {
+        for images in images.chunks(most) {
             let planes = &mut planes[..images.len() * size];
             planes.par_chunks_mut(size).zip(images).for_each(|(planes, image)| self.preprocess.apply(image, planes));
             features.extend(self.vit.features(planes, images.len(), layers));

@@ -24,6 +24,9 @@ const IGNORED: &[&str] =
 /// Characters of a text that are read, far beyond the length of any encoder: a tokenizer needs many bytes for each.
 const LONGEST: usize = 1 << 18;
 
+/// The longest prompt, in bytes.
+const LONGEST_PROMPT: usize = 1 << 16;
+
 /// A BERT-like text encoder with its tokenizer.
 pub struct TextEncoder {
     name: String,
@@ -54,7 +57,8 @@ impl TextEncoder {
         }
         let name = |part: &str| format!("{prefix}{part}");
         let d = scheme.dim(&weights, &prefix)?;
-        let eps = config.eps(1e-12);
+        let eps = config.eps(1e-12)?;
+        config.check_size("hidden_size", d)?;
         if config.integer(&["num_attention_heads"])?.is_none() {
             return Err(
                 config.refuse("num_attention_heads is missing: a text encoder needs its config.json".to_owned())
@@ -63,6 +67,7 @@ impl TextEncoder {
         let heads = config.heads(d)?;
         let activation = config.activation(&["hidden_act"], Activation::Gelu)?;
         let stack = scheme.blocks(&weights, &prefix, heads, eps, activation)?;
+        config.check_size("num_hidden_layers", stack.blocks.len())?;
         let words = table(&weights, &name("embeddings.word_embeddings.weight"), d)?;
         let types = table(&weights, &name("embeddings.token_type_embeddings.weight"), d)?;
         let mut positions = table(&weights, &name("embeddings.position_embeddings.weight"), d)?;
@@ -181,12 +186,19 @@ impl Sentence {
         sentence.most = settings.integer(&["max_seq_length"])?.or(limit);
         sentence.lowercase = settings.switch(&["do_lower_case"]);
         let modules = Config::read(folder.join("modules.json"))?;
-        for module in modules.value().as_array().into_iter().flatten() {
+        let list = match modules.value() {
+            Value::Null => &[][..],
+            value => value.as_array().ok_or_else(|| modules.refuse("it is not a list of modules".to_owned()))?,
+        };
+        let mut includes_prompt = true;
+        for module in list {
             let text = |key: &str| module.get(key).and_then(Value::as_str).unwrap_or_default();
             match text("type").rsplit('.').next().unwrap_or_default() {
                 "Transformer" if text("path").is_empty() => {}
                 "Pooling" if plain(text("path")) => {
-                    sentence.pool = pooling(&Config::read(folder.join(text("path")).join("config.json"))?)?;
+                    let config = Config::read(folder.join(text("path")).join("config.json"))?;
+                    sentence.pool = pooling(&config)?;
+                    includes_prompt = config.get(&["include_prompt"]) != Some(&Value::Bool(false));
                 }
                 "Normalize" => sentence.unit = true,
                 _ => return Err(modules.refuse(format!("module {module} is not supported"))),
@@ -197,6 +209,13 @@ impl Sentence {
             let prompt = prompts.text(&["prompts", name]);
             let missing = || prompts.refuse(format!("default_prompt_name is {name}, but prompts has no such entry"));
             sentence.prompt = prompt.ok_or_else(missing)?.to_owned();
+        }
+        if sentence.prompt.len() > LONGEST_PROMPT {
+            return Err(prompts.refuse(format!("the default prompt is longer than {LONGEST_PROMPT} bytes")));
+        }
+        if !includes_prompt && !sentence.prompt.is_empty() {
+            let reason = "it has a default prompt, but the pooling has include_prompt false, which is not supported";
+            return Err(prompts.refuse(reason.to_owned()));
         }
         Ok(sentence)
     }

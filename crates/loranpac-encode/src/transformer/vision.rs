@@ -67,10 +67,13 @@ impl Vit {
             }
         };
         let has_pre = weights.has(&name(&format!("{}.weight", names.norm_pre)));
-        let eps = config.eps(default_eps(scheme.family, has_pre));
+        let eps = config.eps(default_eps(scheme.family, has_pre))?;
+        config.check_size("hidden_size", d)?;
+        config.check_size("patch_size", patch)?;
         let heads = config.heads(d)?;
         let activation = activation(&config, scheme.family)?;
         let stack = scheme.blocks(&weights, &prefix, heads, eps, activation)?;
+        config.check_size("num_hidden_layers", stack.blocks.len())?;
 
         let kernel = weights.tensor(&patch_name, &[d, 3, patch, patch])?;
         let bias = name(&format!("{}.bias", names.patch));
@@ -95,8 +98,8 @@ impl Vit {
         if side % patch != 0 || to == 0 {
             return Err(config.refuse(format!("images of {side} pixels do not consist of patches of {patch}")));
         }
-        if to.saturating_mul(to) > MOST_TOKENS {
-            return Err(config.refuse(format!("images of {side} pixels have more than {MOST_TOKENS} patches")));
+        if to.saturating_mul(to).saturating_add(prefix_tokens.len()) > MOST_TOKENS {
+            return Err(config.refuse(format!("images of {side} pixels have more than {MOST_TOKENS} tokens")));
         }
         for (token, position) in prefix_tokens.iter_mut().zip(&positions[..embedded]) {
             token.iter_mut().zip(position).for_each(|(x, position)| *x += position);

@@ -87,13 +87,20 @@ impl Weights {
         file.read_exact(&mut bytes).map_err(failed)?;
         self.unused.borrow_mut().remove(name);
         let halves = || bytes.as_chunks().0.iter().map(|b| u16::from_le_bytes(*b));
-        match info.dtype {
-            Dtype::F32 => Ok(bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect()),
-            Dtype::F16 => Ok(halves().map(f16::from_bits).collect::<Vec<_>>().to_f32_vec()),
-            Dtype::BF16 => Ok(halves().map(bf16::from_bits).collect::<Vec<_>>().to_f32_vec()),
+        let numbers: Vec<f32> = match info.dtype {
+            Dtype::F32 => bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect(),
+            Dtype::F16 => halves().map(f16::from_bits).collect::<Vec<_>>().to_f32_vec(),
+            Dtype::BF16 => halves().map(bf16::from_bits).collect::<Vec<_>>().to_f32_vec(),
             other => {
                 let (name, dtype) = (name.to_owned(), format!("{other:?}"));
-                Err(Error::TensorType { path: self.path.clone(), name, dtype })
+                return Err(Error::TensorType { path: self.path.clone(), name, dtype });
+            }
+        };
+        match numbers.iter().find(|number| !number.is_finite()) {
+            None => Ok(numbers),
+            Some(number) => {
+                let (path, name) = (self.path.clone(), name.to_owned());
+                Err(Error::TensorNumber { path, name, number: *number })
             }
         }
     }
@@ -156,6 +163,9 @@ pub(crate) mod tests {
         assert_eq!(one("F32", &[0, 0, 0xc0, 0x3f, 0, 0, 0x80, 0xbe]).unwrap(), expected);
         assert_eq!(one("F16", &[0, 0x3e, 0, 0xb4]).unwrap(), expected);
         assert_eq!(one("BF16", &[0xc0, 0x3f, 0x80, 0xbe]).unwrap(), expected);
+        let error = one("F32", &[0, 0, 0xc0, 0x7f, 0, 0, 0, 0]).unwrap_err();
+        assert!(error.to_string().contains("tensor w has the number NaN"), "{error}");
+        assert!(matches!(one("F16", &[0, 0, 0, 0x7c]), Err(Error::TensorNumber { .. })));
         let error = one("I16", &[0; 4]).unwrap_err();
         assert!(
             error.to_string().ends_with("model.safetensors: tensor w has type I16 (convert it to F32, F16 or BF16)")

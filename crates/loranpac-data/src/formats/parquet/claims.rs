@@ -8,6 +8,10 @@ use super::thrift::{Met, Stopped, walk};
 
 /// The largest expansion of any compression: deflate's; those of snappy (22) and LZ4 (255) are smaller.
 const LARGEST_EXPANSION: u64 = 1_032;
+/// The largest page, and the largest page of a dictionary, unpacked. Writers make pages of about one megabyte; the decoder
+/// needs ten times the bytes of a dictionary of short values.
+const LARGEST_PAGE: u64 = 256 << 20;
+const LARGEST_DICTIONARY: u64 = 64 << 20;
 /// Supported encodings of values: plain, both dictionaries, run lengths, differences. The others are rare, and the
 /// decoder of one of them (byte stream split) panics if a page is shorter than it claims.
 const ENCODINGS: [i64; 5] = [0, 2, 3, 5, 8];
@@ -77,6 +81,14 @@ pub(super) fn check_pages(shared: &Shared, column: &ColumnChunkMetaData, nested:
         };
         if unpacked > most {
             return Err(format!("a page claims to unpack {packed} bytes into {unpacked}"));
+        }
+        let largest = if header.dictionary { LARGEST_DICTIONARY } else { LARGEST_PAGE };
+        if unpacked > largest {
+            return Err(format!(
+                "a page of {} MiB is larger than the limit of {} MiB; write smaller pages",
+                unpacked >> 20,
+                largest >> 20
+            ));
         }
         let there = place(header.values)?;
         let width = match column.column_type() {

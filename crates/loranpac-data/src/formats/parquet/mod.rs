@@ -4,7 +4,6 @@
 //! compiler, and are refused with advice.
 
 mod claims;
-mod fence;
 mod texts;
 mod thrift;
 mod values;
@@ -24,10 +23,9 @@ use super::names::{self, FEATURES};
 use super::source::{Shared, Window};
 use crate::error::Error;
 use crate::rows::{DOMAIN, Options, Piece, Rows, TAGS};
-use fence::fenced;
 
-pub use fence::is_decoding;
 pub(super) use texts::ParquetTexts;
+use values::decoded;
 
 /// A larger number of features is accepted only if the file has as many bytes: a few bytes can claim any number.
 const BELIEVED: usize = 1 << 16;
@@ -156,7 +154,7 @@ impl Rows for Parquet {
 fn open_file(path: &Path, shared: &Shared) -> Result<(SerializedFileReader<Shared>, Vec<Column>), Error> {
     let damaged = |reason: String| Error::Container { path: path.to_owned(), reason };
     claims::check_footer(shared).map_err(damaged)?;
-    let file = fenced(|| SerializedFileReader::new(shared.clone())).map_err(damaged)?;
+    let file = decoded(|| SerializedFileReader::new(shared.clone())).map_err(damaged)?;
     let schema = file.metadata().file_metadata().schema_descr();
     let column = |leaf: usize| {
         let (name, about) = (schema.get_column_root(leaf).name().to_owned(), schema.column(leaf));
@@ -192,7 +190,7 @@ fn open_column(
         return Err(format!("row group {group} does not have {each} in each row"));
     }
     claims::check_pages(shared, chunk, nested)?;
-    fenced(|| file.get_row_group(group)?.get_column_reader(column.leaf))
+    decoded(|| file.get_row_group(group)?.get_column_reader(column.leaf))
 }
 
 fn refuse(path: &Path, column: &Column, reason: String) -> Error {

@@ -69,28 +69,36 @@ impl TextRows for ParquetTexts {
 
     fn read(&mut self, most: usize) -> Result<TextPiece, Error> {
         let mut piece = TextPiece::default();
-        while piece.texts.len() < most {
+        while !piece.is_complete(most) {
             if self.left == 0 {
                 if !self.next_group()? {
                     break;
                 }
                 continue;
             }
-            let rows = (most - piece.texts.len()).min(self.left);
+            // Row by row: a long text in a dictionary is copied for every row that refers to it.
             for (at, column) in self.columns.iter().enumerate() {
                 let (Some(column), Some(Some(reader))) = (column, self.open.get_mut(at)) else { continue };
                 let mut found = Vec::new();
-                let read = values::read_labels(reader, &column.about, (self.row, rows), &mut found);
+                let read = values::read_labels(reader, &column.about, (self.row, 1), &mut found);
                 read.map_err(|reason| refuse(&self.path, column, reason))?;
+                piece.bytes += found.iter().map(length).sum::<usize>();
                 match at {
                     ..TAGS => piece.tags[at].append(&mut found),
                     _ => piece.texts.extend(found.into_iter().map(into_text)),
                 }
             }
-            self.left -= rows;
-            self.row += rows;
+            self.left -= 1;
+            self.row += 1;
         }
         Ok(piece)
+    }
+}
+
+fn length(label: &Label) -> usize {
+    match label {
+        Label::Text(text) => text.len(),
+        Label::Integer(_) => size_of::<Label>(),
     }
 }
 

@@ -6,10 +6,11 @@ use loranpac::internals::count;
 use parquet::basic::{LogicalType, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::DataType;
+use parquet::errors::ParquetError;
 use parquet::schema::types::ColumnDescriptor;
 
 use super::super::text;
-use super::fence::fenced;
+use crate::fence::fenced;
 
 /// Refuses a column that is not one list of numbers per row.
 pub(super) fn check_features(about: &ColumnDescriptor) -> Result<(), String> {
@@ -110,10 +111,9 @@ pub(super) fn read_labels(
         ColumnReader::DoubleColumnReader(r) => {
             levels.read(r, rows, |values| labels.extend(values.iter().map(|&v| whole(v))))
         }
-        ColumnReader::ByteArrayColumnReader(r) => levels.read(r, rows, |values| {
-            let text = |bytes| std::str::from_utf8(bytes).map(Label::from).map_err(|_| "not valid UTF-8".to_owned());
-            labels.extend(values.iter().map(|v| text(v.data())))
-        }),
+        ColumnReader::ByteArrayColumnReader(r) => {
+            levels.read(r, rows, |values| labels.extend(values.iter().map(|v| to_text(v.data()))))
+        }
         _ => Err("its type is unsupported for labels".to_owned()),
     }?;
     if let Some(at) = levels.definition.iter().position(|&d| d < about.max_def_level()) {
@@ -145,14 +145,26 @@ impl Levels {
     ) -> Result<(), String> {
         let mut values = Vec::new();
         let (definition, repetition) = (&mut self.definition, &mut self.repetition);
-        fenced(|| reader.read_records(rows, Some(definition), Some(repetition), &mut values))?;
+        decoded(|| reader.read_records(rows, Some(definition), Some(repetition), &mut values))?;
         take(&values);
         Ok(())
     }
 }
 
+/// Calls the decoder, which panics on some damaged pages.
+pub(super) fn decoded<T>(call: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, String> {
+    fenced(call).map_err(|e| e.to_string())?.map_err(|e| e.to_string())
+}
+
 fn is_half(about: &ColumnDescriptor) -> bool {
     about.type_length() == 2 && matches!(about.logical_type_ref(), Some(LogicalType::Float16))
+}
+
+fn to_text(bytes: &[u8]) -> Result<Label, String> {
+    if bytes.len() > text::LONGEST_LINE {
+        return Err(format!("the value is longer than {} MiB", text::LONGEST_LINE >> 20));
+    }
+    std::str::from_utf8(bytes).map(Label::from).map_err(|_| "not valid UTF-8".to_owned())
 }
 
 fn whole(value: f64) -> Result<Label, String> {

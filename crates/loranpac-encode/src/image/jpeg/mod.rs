@@ -19,8 +19,12 @@ use frame::Frame;
 use rows::Colours;
 use scan::{Scan, ZIGZAG};
 
-/// The most scans: a progressive image has about ten, and each costs the time of one pass over all blocks.
+/// The most scans, of small and of large images. A progressive image has about ten, and each costs the time of one pass
+/// over all blocks, even if it has no data.
 const MOST_SCANS: usize = 200;
+const FEWEST_SCANS: usize = 32;
+/// Pixels times scans beyond which an image is large.
+const MOST_WORK: usize = 1 << 30;
 
 /// Width, height, pixels and orientation.
 type Decoded = (u32, u32, Vec<u8>, Orientation);
@@ -71,11 +75,12 @@ pub(super) fn decode(bytes: &[u8], limits: &Limits) -> Result<Decoded, ImageProb
                 ));
             }
             0xda => {
-                scans += 1;
-                if scans > MOST_SCANS {
-                    return Err(ImageProblem::Damaged(format!("it has more than {MOST_SCANS} scans")));
-                }
                 let frame = frame.as_mut().ok_or_else(|| ImageProblem::Damaged("it has no header".to_owned()))?;
+                scans += 1;
+                let most = (MOST_WORK / (frame.width * frame.height)).clamp(FEWEST_SCANS, MOST_SCANS);
+                if scans > most {
+                    return Err(ImageProblem::Damaged(format!("it has more than {most} scans")));
+                }
                 let scan = tables.scan(frame, segment)?;
                 at = scan.decode(frame, bytes, at)?;
             }
@@ -102,6 +107,23 @@ pub(super) fn decode(bytes: &[u8], limits: &Limits) -> Result<Decoded, ImageProb
     }
     let colours = tables.colours(&frame);
     Ok((frame.width as u32, frame.height as u32, rows::pixels(&frame, colours), tables.orientation))
+}
+
+/// Width and height, if there is a header.
+pub(super) fn size(bytes: &[u8]) -> Option<(u32, u32)> {
+    let mut at = 2;
+    loop {
+        let (marker, next) = next_marker(bytes, at).ok()?;
+        let segment = bytes.get(next..)?;
+        match (marker, segment) {
+            (0xc0..=0xc2, [_, _, _, h1, h0, w1, w0, ..]) => {
+                return Some((u16::from_be_bytes([*w1, *w0]).into(), u16::from_be_bytes([*h1, *h0]).into()));
+            }
+            (0xd9 | 0xda, _) => return None,
+            (_, [high, low, ..]) => at = next + usize::from(u16::from_be_bytes([*high, *low])).max(2),
+            _ => return None,
+        }
+    }
 }
 
 /// The next marker from an offset on, and the offset behind it. Other bytes before it are passed, as libjpeg does.

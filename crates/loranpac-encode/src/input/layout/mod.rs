@@ -5,6 +5,7 @@ mod lists;
 mod sessions;
 mod usual;
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -79,6 +80,9 @@ pub(super) fn list(
 ) -> Result<Listing, Error> {
     let (wanted, skipped) = choose(path, files, options)?;
     let names: Vec<&str> = wanted.iter().map(|&at| files[at].name.as_str()).collect();
+    if archive {
+        check_names(path, &names)?;
+    }
     let tags: Vec<Option<Tags>> = match options.layout {
         Layout::Usual => usual::tags(path, &names, archive)?.into_iter().map(Some).collect(),
         Layout::Sessions => sessions::tags(path, &names)?.into_iter().map(Some).collect(),
@@ -105,6 +109,33 @@ pub(super) fn list(
         Some(split) => Err(Error::NoSplit { path: path.to_owned(), split: split.name() }),
         None => Ok(Listing { inputs, skipped, outline, present }),
     }
+}
+
+/// The longest name of a file in an archive, in bytes.
+const LONGEST_NAME: usize = 4096;
+
+/// Refuses names of an archive's files that are ambiguous, or would lead out of it.
+fn check_names(path: &Path, names: &[&str]) -> Result<(), Error> {
+    let refuse = |name: &str, reason: &str| {
+        let name: String = name.chars().take(80).collect();
+        Err(Error::Archive { path: path.to_owned(), reason: format!("{name}: {reason}") })
+    };
+    let mut seen = HashSet::with_capacity(names.len());
+    for name in names {
+        if name.len() > LONGEST_NAME {
+            return refuse(name, &format!("its name is longer than {LONGEST_NAME} bytes"));
+        }
+        if name.split('/').any(|part| part == "..") {
+            return refuse(
+                name,
+                "its name leads out of the archive; pack the files with their paths within one folder",
+            );
+        }
+        if !seen.insert(name) {
+            return refuse(name, "there are two files of this name; pack each file once");
+        }
+    }
+    Ok(())
 }
 
 /// Files that some systems and many data sets have besides their contents, in lower case.

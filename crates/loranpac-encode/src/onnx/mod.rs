@@ -2,9 +2,15 @@
 //!
 //! A model has one input of images, `(n, 3, height, width)` or `(n, height, width, 3)`. Its first output has the features:
 //! `(n, d)`, or maps `(n, d, h, w)`, which are averaged.
+//!
+//! A file is a program. What it claims is checked before it is parsed, and a panic of `rten` is an error; but the time and
+//! the memory that its operators take are not bounded.
+
+mod claims;
 
 use std::path::{Path, PathBuf};
 
+use loranpac_data::fence::{fence_thread, fenced};
 use rten::{Dimension, Model, NodeId, ValueOrView};
 use rten_tensor::prelude::*;
 use rten_tensor::{NdTensor, Tensor};
@@ -17,6 +23,9 @@ use crate::preprocess::Preprocess;
 
 /// The most images per run that a model may have fixed.
 const LARGEST_BATCH: usize = 1024;
+/// Images per run if the model leaves it open, and the most numbers of their pixels.
+const BATCH: usize = 16;
+const NUMBERS: usize = 1 << 27;
 
 /// An image encoder in an ONNX file.
 pub struct Onnx {
@@ -45,11 +54,16 @@ impl Onnx {
         let bytes = std::fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
         let mut digest = Sha256::new_with_prefix(b"onnx\n");
         digest.update(&bytes);
-        let model = Model::load(bytes).map_err(|e| refuse(OnnxProblem::Load(e.to_string())))?;
+        claims::check(&bytes).map_err(|reason| refuse(OnnxProblem::Load(reason)))?;
+        let model = guarded(|| {
+            let model = Model::load(bytes).map_err(|e| e.to_string())?;
+            let shape = model.input_shape(0).unwrap_or_default();
+            Ok((model, shape))
+        });
+        let (model, shape) = model.map_err(|reason| refuse(OnnxProblem::Load(reason)))?;
         let (&[input], Some(&output)) = (model.input_ids(), model.output_ids().first()) else {
             return Err(refuse(OnnxProblem::Inputs(model.input_ids().len())));
         };
-        let shape = model.input_shape(0).unwrap_or_default();
         let Some((channels_last, height, width)) = layout(&shape) else {
             return Err(refuse(OnnxProblem::InputShape(shown(&shape))));
         };
@@ -66,7 +80,7 @@ impl Onnx {
         digest.update(preprocess.to_string());
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         let fixed = match shape.first() {
-            Some(Dimension::Fixed(n)) if *n == 0 || *n > LARGEST_BATCH => {
+            Some(Dimension::Fixed(n)) if *n == 0 || *n > LARGEST_BATCH || 3 * size.0 * size.1 * n > NUMBERS => {
                 return Err(refuse(OnnxProblem::InputShape(shown(&shape))));
             }
             Some(Dimension::Fixed(n)) => Some(*n),
@@ -97,10 +111,12 @@ impl Onnx {
         if self.channels_last {
             input = input.permuted([0, 2, 3, 1]).to_tensor();
         }
-        let run = self.model.run(vec![(self.input, ValueOrView::from(input))], &[self.output], None);
-        let failed = |reason: String| self.refuse(OnnxProblem::Run(reason));
-        let output = run.map_err(|e| failed(e.to_string()))?.pop().ok_or_else(|| failed("no output".to_owned()))?;
-        let output: Tensor<f32> = output.try_into().map_err(|_| failed("its output is not of floats".to_owned()))?;
+        let output: Result<Tensor<f32>, String> = guarded(|| {
+            let run = self.model.run(vec![(self.input, ValueOrView::from(input))], &[self.output], None);
+            let output = run.map_err(|e| e.to_string())?.pop().ok_or("no output")?;
+            output.try_into().map_err(|_| "its output is not of floats".to_owned())
+        });
+        let output = output.map_err(|reason| self.refuse(OnnxProblem::Run(reason)))?;
         let shape = output.shape().to_vec();
         let (Some(&rows), true) = (shape.first(), matches!(shape.len(), 2 | 4)) else {
             return Err(self.refuse(OnnxProblem::OutputShape(format!("of shape {shape:?}"))));
@@ -122,6 +138,13 @@ impl Onnx {
     fn refuse(&self, problem: OnnxProblem) -> Error {
         Error::Onnx { path: self.path.clone(), problem }
     }
+}
+
+/// Calls `rten` on its own threads. It panics on some models; that is an error.
+fn guarded<T: Send>(call: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
+    let pool = rten::thread_pool();
+    pool.run(|| rayon::broadcast(|_| fence_thread()));
+    fenced(|| pool.run(call)).unwrap_or_else(|_| Err("its operators do not fit together".to_owned()))
 }
 
 /// Whether channels come last, height and width, of an input with these dimensions. None if it is no batch of images.
@@ -173,7 +196,8 @@ impl Encoder for Onnx {
     }
 
     fn batch(&self) -> usize {
-        self.fixed.unwrap_or(16)
+        let (height, width) = self.preprocess.size();
+        self.fixed.unwrap_or((NUMBERS / (3 * height * width)).clamp(1, BATCH))
     }
 
     fn encode(&self, batch: Batch<'_>, layers: &[usize]) -> Result<Vec<f32>, Error> {
