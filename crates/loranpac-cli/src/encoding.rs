@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use loranpac_encode::{BUILT_IN, Cache, Embedding, Encoder, OpenOptions, hex};
+use loranpac_encode::{Cache, Embedding, Encoder, OpenOptions, hex};
 use loranpac_store::{Identity, Reference};
 
 /// Options of an encoder and its inputs.
@@ -74,15 +74,6 @@ pub fn cache_in(folder: &Path, encoder: &dyn Encoder, layers: Option<&[usize]>) 
     let row = encoder.dim() * layers.map_or(1, <[usize]>::len);
     let cache = Cache::open(folder, &Embedding::cache_digest(encoder, layers), row);
     cache.context("cannot open the cache of features (choose another folder with --cache, or use --no-cache)")
-}
-
-/// Returns whether a name stands for an encoder, rather than being one that a user has chosen: it is built in, an
-/// address, a path that exists, or looks like a path.
-pub fn is_encoder(name: &str) -> bool {
-    let path = Path::new(name);
-    let file = path.extension().is_some_and(|e| e == "onnx" || e == "safetensors");
-    let built_in = BUILT_IN.iter().any(|built_in| built_in.name == name);
-    built_in || file || path.exists() || name.contains("://") || name.contains(std::path::MAIN_SEPARATOR)
 }
 
 /// The folder of the cache unless one is given: in the environment, or where the system has such folders.

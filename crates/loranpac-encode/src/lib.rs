@@ -32,7 +32,7 @@ pub use input::{Data, Input, InputOptions, Inputs, Present, Tags};
 pub use modality::Modality;
 pub use ngrams::TextNgrams;
 pub use onnx::Onnx;
-pub use open::{BUILT_IN, BuiltIn, OpenOptions, open};
+pub use open::{BUILT_IN, BuiltIn, OpenOptions, is_encoder, open};
 pub use preprocess::{Filter, Preprocess, Resize};
 pub use rows::{RawOptions, Watch, read_raw};
 pub use server::Server;

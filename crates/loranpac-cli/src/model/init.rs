@@ -7,10 +7,10 @@ use clap::{ArgGroup, ValueEnum};
 use loranpac::{Config, Filter, Model, Ridge, Schedule, Truncation, Width, lift};
 use loranpac_data::text::escape;
 use loranpac_data::{Options, Reader, Split};
+use loranpac_encode::is_encoder;
 use loranpac_store::{Error, Identity, LiftRecord, Session, Settings};
 
 use super::{Samples, new_folder, on_threads, shown};
-use crate::encoding::is_encoder;
 use crate::say::{changed, say};
 use crate::words::count;
 

@@ -10,7 +10,7 @@ use loranpac::{Label, memory};
 use loranpac_data::text::escape;
 use loranpac_data::{EncodedBy, Options, Reader, Split};
 use loranpac_encode::input::looks_raw;
-use loranpac_encode::{Encoder, InputOptions, Limits, RawOptions, Watch, hex, read_raw};
+use loranpac_encode::{Encoder, InputOptions, Limits, RawOptions, Watch, hex, is_encoder, read_raw};
 use loranpac_store::{Identity, Manifest, Reference};
 use tempfile::TempDir;
 
@@ -131,7 +131,7 @@ impl Samples {
     /// Returns the encoder that the user names with --encoder: an encoder that exists, or else a name.
     pub fn named_encoder(&self, target: &Target) -> Result<Option<Identity>> {
         let Some(name) = &self.encoder else { return Ok(None) };
-        if !encoding::is_encoder(name) {
+        if !is_encoder(name) {
             return Ok(Some(Identity::named(name)));
         }
         let encoder = self.encoder_of(target)?;
@@ -139,7 +139,7 @@ impl Samples {
     }
 
     fn read(&self, path: &Path, options: Options, target: &Target) -> Result<Reader> {
-        if let Some(name) = self.encoder.as_deref().filter(|name| !encoding::is_encoder(name)) {
+        if let Some(name) = self.encoder.as_deref().filter(|name| !is_encoder(name)) {
             target.require(&Identity::named(name))?;
         }
         let stdin = path.as_os_str() == "-";

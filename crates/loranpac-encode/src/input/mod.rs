@@ -23,6 +23,7 @@
 //! ever extracted, so they have no target.
 
 mod files;
+mod given;
 mod layout;
 mod tape;
 mod zipped;
@@ -35,6 +36,7 @@ use std::path::{Path, PathBuf};
 use loranpac::Label;
 use loranpac_data::Split;
 
+use crate::encoder::Image;
 use crate::error::Error;
 use crate::modality::Modality;
 
@@ -83,6 +85,8 @@ pub struct Input {
 pub enum Data {
     /// A file with an image.
     Image(Vec<u8>),
+    /// An image that was decoded before.
+    Pixels(Image),
     /// A text.
     Text(String),
 }
@@ -151,6 +155,11 @@ impl Inputs {
         Ok(Inputs { sources, at: 0 })
     }
 
+    /// Takes inputs that are in memory, or that the iterator reads when they are due.
+    pub fn of(inputs: impl Iterator<Item = Result<Input, Error>> + Send + 'static) -> Inputs {
+        Inputs { sources: vec![Box::new(given::Given::new(inputs))], at: 0 }
+    }
+
     /// Which tags the inputs have; some of them, if there are several sources.
     pub fn present(&self) -> Present {
         self.sources.iter().map(|source| source.present()).fold(Present::default(), |seen, more| Present {
@@ -189,6 +198,14 @@ impl Iterator for Inputs {
         }
         None
     }
+}
+
+/// Reads a file. `name` is its name in messages.
+///
+/// # Errors
+/// If it cannot be read, is no regular file or larger than `options.largest`, or (texts) is not valid UTF-8.
+pub fn read_file(name: &str, path: &Path, options: &InputOptions) -> Result<Data, Error> {
+    files::read(name, path, options)
 }
 
 /// Opens one source, by its name.
