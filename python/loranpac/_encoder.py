@@ -177,10 +177,10 @@ class Encoder:
 
     def _layers(self, layers: Sequence[int]) -> list[int]:
         count = self._open().layers
-        chosen = list(layers) if isinstance(layers, Iterable) and not isinstance(layers, (str, bytes)) else [layers]
-        for layer in chosen:
-            if not isinstance(layer, Integral) or isinstance(layer, bool) or not 0 <= layer < count:
-                raise ValueError(f"layers: a list of numbers from 0 to {count - 1} is expected, not {layers!r}")
+        chosen = list(layers) if isinstance(layers, Iterable) else []
+        valid = [isinstance(layer, Integral) and not isinstance(layer, bool) and 0 <= layer < count for layer in chosen]
+        if not chosen or not all(valid) or len(set(chosen)) < len(chosen):
+            raise ValueError(f"layers: a list of different numbers from 0 to {count - 1} is expected, not {layers!r}")
         return [int(layer) for layer in chosen]
 
     def _cache(self) -> str | None:

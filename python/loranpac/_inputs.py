@@ -13,15 +13,20 @@ from loranpac._labels import _plain_array
 
 
 def is_raw(X: Any) -> bool:
-    """Whether samples are texts or images, rather than features. One text or image counts, so that it can be refused."""
-    if _is_single(X):
+    """Whether samples are for an encoder, rather than features: texts, images, and whatever is neither."""
+    if _dimensions(X) > 2:
         return True
-    if isinstance(X, np.ndarray) and X.dtype != object:
-        return X.dtype.kind in "SUT" or X.ndim > 2
-    if _dimensions(X) > 1 or not isinstance(X, Iterable) or isinstance(X, (Mapping, Set)):
+    if not _is_list(X):
+        return _is_single(X)
+    if len(X) == 0:
         return False
-    first = next((item for item in X if not is_missing(item)), None)
-    return _is_single(first) or (first is None and len(X) > 0) or _dimensions(first) > 1
+    first = _first(X)
+    return first is None or _is_single(first) or _dimensions(first) > 1
+
+
+def needs_encoder(X: Any) -> bool:
+    """Whether samples are certainly texts or images."""
+    return _is_single(X) or (_is_list(X) and _is_single(_first(X)))
 
 
 def items(inputs: Any, modality: str, encoder: str, what: str) -> Iterator[Any]:
@@ -104,7 +109,19 @@ def _is_single(item: Any) -> bool:
     return isinstance(item, (str, bytes, bytearray, memoryview, os.PathLike)) or _is_pil(item)
 
 
+def _is_list(values: Any) -> bool:
+    """Whether something is a list, an array of one dimension, or a column of a table."""
+    if isinstance(values, (str, bytes, bytearray, Mapping, Set)) or not isinstance(values, Iterable):
+        return False
+    return hasattr(values, "__len__") and _dimensions(values) == 1
+
+
+def _first(values: Any) -> Any:
+    """The first item that is not missing, or None."""
+    return next((item for item in values if not is_missing(item)), None)
+
+
 def _dimensions(values: Any) -> int:
-    """Dimensions of an array or a table; 1 for lists, and 0 for everything without items."""
+    """Dimensions of an array or a table; 1 for everything else."""
     shape = getattr(values, "shape", None)
-    return len(shape) if isinstance(shape, tuple) else int(isinstance(values, (list, tuple)))
+    return len(shape) if isinstance(shape, tuple) else 1

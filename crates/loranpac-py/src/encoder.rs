@@ -132,16 +132,17 @@ impl Encoder {
         let mut values = Vec::with_capacity(length * row);
         loop {
             // Inputs are read on the calling thread, where Python's objects belong, and encoded on all of them.
-            let batch = embedding.take().map_err(|error| failure.take().unwrap_or_else(|| errors::encode(error)))?;
+            let interrupted = |error| interrupted(py, error, values.len() / row, length);
+            let batch = py.check_signals().map_err(interrupted).and_then(|()| {
+                embedding.take().map_err(|error| failure.take().map_or_else(|| errors::encode(error), interrupted))
+            })?;
             if batch.is_empty() {
                 break;
             }
             let encoded = detached(py, threads, || embedding.encode(batch))?.map_err(errors::encode)?;
             values.extend(encoded.features);
-            let done = values.len() / row;
-            py.check_signals().map_err(|error| interrupted(py, error, done, length))?;
             if let Some(progress) = &progress {
-                progress.call1((done,))?;
+                progress.call1((values.len() / row,))?;
             }
         }
         if let (Some(cache), Some((process, folder, digest))) = (embedding.into_cache(), kept) {
