@@ -1,4 +1,6 @@
-"""Images with a frozen encoder: any callable that turns a batch into rows of numbers.
+"""Images with a frozen encoder of another library: any callable that turns a batch into rows of numbers.
+
+`LoRanPACClassifier(encoder="vit/")` needs no other library, if the encoder is one that loranpac reads (docs/encoders.md).
 
 The digits and a fixed random network stand for photographs and a pre-trained ViT, so that this runs anywhere. With timm,
 

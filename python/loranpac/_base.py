@@ -13,22 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from loranpac import _engine
+from loranpac._encoding import Encoding, as_list
 from loranpac._labels import _label_array, _plain, _plain_array, _some, _targets, _union
 from loranpac._models import threads
 
 
-class LearnerBase(ClassifierMixin, BaseEstimator):
+class LearnerBase(Encoding, ClassifierMixin, BaseEstimator):
     """An estimator that holds a learner of the engine in ``_learner`` once it has learned something."""
 
     classes_: NDArray[Any]
-    _learner: _engine.Learner
-    n_jobs: int | None
-    # Pickles of earlier versions lack these parameters.
-    encoder: str | None = None
-    verbose: int = 0
 
     def _method(self) -> str:
         """The name of the method."""
@@ -36,11 +32,22 @@ class LearnerBase(ClassifierMixin, BaseEstimator):
 
     def _samples(self, X: ArrayLike) -> NDArray[np.float32]:
         self._check_fitted()
-        return _aligned(validate_data(self, _plain_array(X), reset=False, dtype=np.float32, order="C"))
+        X = as_list(_plain_array(X))
+        encoder = self._encoder_of(X, fitted=True)
+        if encoder is not None:
+            X = self._encoded(encoder, X, learning=False)
+        return _aligned(validate_data(self, X, reset=False, dtype=np.float32, order="C"))
 
     def _samples_with_labels(self, X: Any, y: Any, reset: bool) -> tuple[NDArray[np.float32], NDArray[Any]]:
-        X, y = validate_data(self, _plain_array(X), _label_array(y), reset=reset, dtype=np.float32, order="C")
-        return _aligned(X), _targets(y)
+        X, y = as_list(_plain_array(X)), _label_array(y)
+        encoder = self._encoder_of(X, fitted=not reset)
+        if encoder is None:
+            X, y = validate_data(self, X, y, reset=reset, dtype=np.float32, order="C")
+            return _aligned(X), _targets(y)
+        # Labels are checked before images and texts are encoded, which can take long.
+        y = _targets(check_X_y(np.zeros((len(X), 1), dtype=np.float32), y)[1])
+        X = self._encoded(encoder, X, learning=True)
+        return _aligned(validate_data(self, X, reset=reset, dtype=np.float32, order="C")), y
 
     def _summary(self) -> dict[str, Any]:
         if not hasattr(self, "_learner"):

@@ -11,6 +11,7 @@ from sklearn.utils.validation import column_or_1d
 
 from loranpac import _engine
 from loranpac._editing import Editing
+from loranpac._encoder import Encoder
 from loranpac._facts import Facts
 from loranpac._labels import _coded, _label_array, _plain, _some, _union
 from loranpac._models import Path, check_name, threads
@@ -44,9 +45,10 @@ class ContinualClassifier(Editing, Prediction, Facts):
         Seed of the random projection. Models with the same seed, width and lift can be merged.
     settings : dict, optional
         Further settings of the method, e.g. ``{"ridge": 1e3}``.
-    encoder : str, optional
-        Name of the encoder that computes the features. It is saved with the model, and merging models with different
-        encoders warns.
+    encoder : Encoder, str or path, optional
+        The encoder of images and texts: an :class:`Encoder`, or what it is opened with (a path, an address, ``"text-ngrams"``,
+        ``"image-basic"``). ``X`` can then be a list of texts or images instead of features. Any other str is a name. Another
+        encoder than that of the samples learned before is refused.
     n_jobs : int, optional
         Threads; all cores by default.
     verbose : int
@@ -85,7 +87,7 @@ class ContinualClassifier(Editing, Prediction, Facts):
         gamma: float | None = None,
         random_state: int = 0,
         settings: dict[str, Any] | None = None,
-        encoder: str | None = None,
+        encoder: Encoder | Path | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ):
@@ -114,15 +116,16 @@ class ContinualClassifier(Editing, Prediction, Facts):
 
     def _new_learner(self, n_features: int) -> _engine.Learner:
         options = engine_options(self, self._method(), self._settings(), n_features)
-        return _engine.Learner(options, threads(self.n_jobs))
+        return self._identified(_engine.Learner(options, threads(self.n_jobs)))
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> ContinualClassifier:
         """Learn samples from scratch: everything learned before is dropped.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Features. C-order float32 arrays are used without a copy; everything else is converted.
+        X : array-like of shape (n_samples, n_features), or a list of texts or images
+            Features. C-order float32 arrays are used without a copy; everything else is converted. With an encoder, ``X`` can be
+            everything that :meth:`Encoder.encode` takes.
         y : array-like of shape (n_samples,)
             Labels.
         """
@@ -134,7 +137,8 @@ class ContinualClassifier(Editing, Prediction, Facts):
                 learner.learn(X, _coded(y, classes), progress(self.verbose, self._method(), len(X)))
             except KeyboardInterrupt:
                 raise KeyboardInterrupt("fit was interrupted; the model is as it was before") from None
-        self._learner, self.classes_ = learner, classes
+        self._adopt(learner)
+        self.classes_ = classes
         self._changed(calibrated=False)
         return self
 
@@ -143,8 +147,8 @@ class ContinualClassifier(Editing, Prediction, Facts):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
+        X : array-like of shape (n_samples, n_features), or a list of texts or images
+            Features, or inputs of the encoder.
         y : array-like of shape (n_samples,)
             Labels; any of them may be new.
         classes : array-like, optional
@@ -175,10 +179,12 @@ class ContinualClassifier(Editing, Prediction, Facts):
                     raise
                 before = set() if first else set(self.classes_)
                 keep = [label in before or _plain(label) in learned for label in everything]
-                self._learner, self.classes_ = learner, everything[keep]
+                self._adopt(learner)
+                self.classes_ = everything[keep]
                 self._changed()
                 raise
-        self._learner, self.classes_ = learner, everything
+        self._adopt(learner)
+        self.classes_ = everything
         self._changed()
         return self
 
@@ -200,8 +206,7 @@ class ContinualClassifier(Editing, Prediction, Facts):
         folder = os.path.abspath(path)
         if os.path.exists(folder) and not overwrite and folder != getattr(self, "_folder", None):
             raise FileExistsError(f"{os.fspath(path)!r} already exists; overwrite=True makes this its next version")
-        if self.encoder is not None and (recorded := self._learner.name_encoder(self.encoder)) != self.encoder:
-            warnings.warn(f"encoder: the model keeps the name {recorded!r} under which it has learned", stacklevel=2)
+        self._settle_encoder(record=True)
         self._learner.save(folder, overwrite)
         self._folder = folder
         return self
@@ -236,4 +241,5 @@ class ContinualClassifier(Editing, Prediction, Facts):
         self._check_fitted()
         if not os.fspath(path).endswith(suffix):
             raise ValueError(f"path: a name that ends with {suffix} is expected, not {os.fspath(path)!r}")
+        self._settle_encoder(record=True)
         self._learner.export(path, half, probabilities)

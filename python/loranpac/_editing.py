@@ -26,8 +26,8 @@ class Editing(LearnerBase):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples that were learned.
+        X : array-like of shape (n_samples, n_features), or a list of texts or images
+            Samples that were learned, as features or as inputs of the encoder.
         y : array-like of shape (n_samples,)
             The labels under which they were learned.
         again : bool
@@ -119,7 +119,8 @@ class Editing(LearnerBase):
         Parameters
         ----------
         other : estimator, or several
-            Models with the same lift (kind, width, ``random_state``) and settings.
+            Models with the same lift (kind, width, ``random_state``), settings and encoder. If this one has no encoder, it adopts
+            theirs.
         again : bool
             Count samples that several of the models have learned several times. By default they are refused.
         """
@@ -130,9 +131,14 @@ class Editing(LearnerBase):
                 raise TypeError(f"other: a fitted {type(self).__name__} is expected, not {type(model).__name__}")
             model._check_fitted()
         classes = self._with(*(model.classes_ for model in others))
+        for model in (self, *others):
+            model._settle_encoder(record=True)
         for warning in self._learner.merge([model._learner for model in others], again):
             warnings.warn(warning, stacklevel=2)
         self.classes_ = classes
+        if self.encoder is None:
+            self.encoder = next((own for model in others if (own := model._own_encoder()) is not None), None)
+            self._settled_encoder = (self.encoder, True)
         self._changed(calibrated=False)
         return self
 

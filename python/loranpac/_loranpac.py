@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from loranpac import _engine
 from loranpac._continual import ContinualClassifier
+from loranpac._encoder import Encoder
 from loranpac._labels import _sorted
 from loranpac._models import Path, threads
 from loranpac._parameters import parameters_of
@@ -46,9 +47,10 @@ class LoRanPACClassifier(ContinualClassifier):
         At infinite width: keep samples in half precision.
     random_state : int
         Seed of the random projection. Models with the same seed, width and lift can be merged.
-    encoder : str, optional
-        Name of the encoder that computes the features. It is saved with the model, :meth:`load` restores it, and merging
-        models with different encoders warns.
+    encoder : Encoder, str or path, optional
+        The encoder of images and texts: an :class:`Encoder`, or what it is opened with (a path, an address, ``"text-ngrams"``,
+        ``"image-basic"``). ``X`` can then be a list of texts or images instead of features. Any other str is a name. The model
+        records its encoder, :meth:`load` finds it again, and another one is refused.
     n_jobs : int, optional
         Threads; all cores by default.
     verbose : int
@@ -100,7 +102,7 @@ class LoRanPACClassifier(ContinualClassifier):
         gamma: float | None = None,
         half: bool = False,
         random_state: int = 0,
-        encoder: str | None = None,
+        encoder: Encoder | Path | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ):
@@ -137,11 +139,24 @@ class LoRanPACClassifier(ContinualClassifier):
         return {**settings, "ridge": float(self.ridge)}
 
     @classmethod
-    def load(cls, path: Path, *, n_jobs: int | None = None) -> LoRanPACClassifier:
+    def load(
+        cls, path: Path, *, encoder: Encoder | Path | None = None, n_jobs: int | None = None
+    ) -> LoRanPACClassifier:
         """Read a model that :meth:`save` or the command line has written.
 
         Every byte is compared with its checksum. Learning continues from the saved state; :meth:`save` to the same path writes
         the changes.
+
+        Parameters
+        ----------
+        path : path
+            The folder of the model.
+        encoder : Encoder, str or path, optional
+            The encoder of the model, if it is not where it was; another one is refused. By default the encoder is found by its
+            digest when images or texts arrive: in its recorded place, beside the model, or in the folders of the environment
+            variable ``LORANPAC_ENCODERS``. The address of an embedding server is contacted only if you give it here.
+        n_jobs : int, optional
+            Threads; all cores by default.
         """
         if not os.path.isdir(path):
             raise FileNotFoundError(f"{os.fspath(path)!r}: no such model")
@@ -150,11 +165,15 @@ class LoRanPACClassifier(ContinualClassifier):
         labels = learner.labels()
         if not labels:
             raise NotFittedError(f"{os.fspath(path)!r} has not learned anything yet")
-        model = cls(**parameters_of(manifest), n_jobs=n_jobs)
-        model._learner, model._folder = learner, os.path.abspath(path)
+        model = cls(**parameters_of(manifest, path, n_jobs))
+        model._adopt(learner)
+        model._folder = os.path.abspath(path)
         model.n_features_in_ = manifest["lift"]["dim"]
         model.classes_ = _sorted(labels)
         if manifest["calibration"] is not None:
             model.temperature_ = manifest["calibration"]["temperature"]
+        if encoder is not None:
+            model.encoder = encoder
+            model._settle_encoder(record=False)
         model._changed()
         return model

@@ -6,6 +6,8 @@ from numbers import Integral, Real
 from typing import Any
 
 from loranpac import _engine
+from loranpac._encoder import Encoder
+from loranpac._models import Path
 
 
 def engine_options(estimator: Any, method: str, settings: dict[str, Any], n_features: int) -> dict[str, Any]:
@@ -23,8 +25,6 @@ def engine_options(estimator: Any, method: str, settings: dict[str, Any], n_feat
             raise ValueError(f"{name}: a number is expected, not {value!r}")
     if estimator.rank is not None:
         _whole("rank", estimator.rank)
-    if estimator.encoder is not None and (not isinstance(estimator.encoder, str) or not estimator.encoder):
-        raise ValueError(f"encoder: a name or None is expected, not {estimator.encoder!r}")
     return {
         "method": method,
         "dim": n_features,
@@ -37,12 +37,11 @@ def engine_options(estimator: Any, method: str, settings: dict[str, Any], n_feat
         "max_rank": int(estimator.max_rank),
         "settings": [(name, str(value)) for name, value in settings.items()],
         "keep": 1,
-        "encoder": estimator.encoder,
     }
 
 
-def parameters_of(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The parameters of a ``LoRanPACClassifier`` from the manifest of a model."""
+def parameters_of(manifest: dict[str, Any], model: Path, n_jobs: int | None) -> dict[str, Any]:
+    """The parameters of a ``LoRanPACClassifier`` from the manifest of a model. The encoder is opened when it is used."""
     lift, config = manifest["lift"], manifest["config"]
     infinite = lift["name"] == "arc-cosine"
     return {
@@ -53,9 +52,20 @@ def parameters_of(manifest: dict[str, Any]) -> dict[str, Any]:
         "random_state": lift["seed"],
         "schedule": config["schedule"],
         "max_rank": config["max_rank"],
-        "encoder": manifest["encoder"]["name"],
+        "encoder": _encoder(manifest["encoder"], model, n_jobs),
+        "n_jobs": n_jobs,
         **_filter_parameters(config["filter"]),
     }
+
+
+def _encoder(recorded: dict[str, Any], model: Path, n_jobs: int | None) -> Encoder | str | None:
+    """The encoder of a model; its name, if the model does not record where it is."""
+    name, reference = recorded["name"], recorded.get("reference") or {}
+    location = reference.get("location")
+    if location is None:
+        return name
+    options = {"preprocess": reference.get("preprocess"), "n_jobs": n_jobs}
+    return Encoder._recorded(name or location, reference["digest"], location, model, options)
 
 
 def _filter_parameters(filter: dict[str, Any]) -> dict[str, Any]:

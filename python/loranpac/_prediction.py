@@ -15,7 +15,7 @@ Model = TypeVar("Model", bound="Prediction")
 
 
 class Prediction(LearnerBase):
-    """The methods of an estimator that answer for samples."""
+    """The methods of an estimator that answer for samples: features, or inputs of the encoder."""
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The class of each sample."""

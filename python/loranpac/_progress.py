@@ -33,6 +33,21 @@ def progress(verbose: Any, method: str, samples: int) -> Progress | None:
     return report
 
 
+def encoding_progress(verbose: Any, encoder: str, inputs: int) -> Callable[[int], None] | None:
+    """The same for inputs that are encoded: a line per tenth of them (1), or per batch (2 and more)."""
+    report = progress(verbose, encoder, inputs)
+    if report is None:
+        return None
+    tenths = 0
+
+    def after_batch(done: int) -> None:
+        nonlocal tenths
+        before, tenths = tenths, 10 * done // inputs
+        report(done, tenths > before)
+
+    return after_batch
+
+
 def _duration(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.1f} s"

@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.base import clone
 
 from loranpac._estimators import LoRanPACClassifier
+from loranpac._inputs import is_raw
 from loranpac._labels import _label_array
 from loranpac._models import Path, check_name, merge_models
 
@@ -43,7 +44,8 @@ def fit(
     Parameters
     ----------
     shards : Dask bag, or an iterable of delayed
-        Each shard is a pair ``(X, y)``. A bag has a sample ``(x, y)`` in each element; its partitions are the shards.
+        Each shard is a pair ``(X, y)``. A bag has a sample ``(x, y)`` in each element; its partitions are the shards. If the
+        estimator has an encoder, which all workers must be able to open, samples can be texts or images.
     out : path
         The model, a folder ``NAME.lrp`` that does not exist yet.
     estimator : LoRanPACClassifier, optional
@@ -134,14 +136,17 @@ def _appear(path: str, write: Any) -> None:
 
 
 def _arrays(shard: Any) -> tuple[Any, Any]:
-    """X and y of a shard, which is a pair of arrays or a sequence of samples (x, y)."""
+    """X and y of a shard, which is a pair of arrays, a tuple of raw inputs and labels, or a sequence of samples (x, y)."""
+    if isinstance(shard, tuple) and len(shard) == 2 and is_raw(shard[0]):
+        return shard
     if isinstance(shard, (tuple, list)) and len(shard) == 2 and np.ndim(shard[0]) == 2:
         return shard[0], shard[1]
     samples = list(shard)
     if not samples:
         return (), ()
     try:
-        return np.stack([np.asarray(x) for x, _ in samples]), np.asarray(_label_array([y for _, y in samples]))
+        X, y = [x for x, _ in samples], np.asarray(_label_array([y for _, y in samples]))
+        return (X if is_raw(X) else np.stack([np.asarray(x) for x in X])), y
     except (TypeError, ValueError) as error:
         raise ValueError("shards: a shard is a pair (X, y), or a sequence of samples (x, y)") from error
 

@@ -1,5 +1,7 @@
 """Features from any encoder that is a callable, cached in files.
 
+:class:`loranpac.Encoder` has the encoders of loranpac itself, which need no other library.
+
 >>> import numpy as np
 >>> from loranpac.features import embed
 >>> def encode(texts):  # stands for a model

@@ -101,12 +101,17 @@ def test_a_model_without_an_encoder_is_given_one(path):
     assert model.encoder is None
     model.set_params(encoder="a").save(path)
     assert shown(path)["encoder"] == "a"
-    with pytest.warns(UserWarning, match="encoder: the model keeps the name 'a'"):
+    with pytest.raises(ValueError, match="another encoder: b, but the model was trained with a"):
         model.set_params(encoder="b").save(path)
     assert LoRanPACClassifier.load(path).encoder == "a"
 
 
-def test_merging_models_of_different_encoders_warns(blobs):
+def test_models_of_different_encoders_are_not_merged(blobs, tmp_path):
     a, b = (LoRanPACClassifier(width=WIDTH, encoder=name).fit(*blobs(np.repeat([0, 1], 10))) for name in "ab")
-    with pytest.warns(UserWarning, match="another encoder"):
+    with pytest.raises(ValueError, match="another encoder: b, but the model was trained with a"):
         a.merge(b)
+    assert a.n_samples_seen_ == 20 and a.encoder == "a"
+    paths = [model.save(tmp_path / f"{model.encoder}.lrp")._folder for model in (a, b)]
+    with pytest.raises(ValueError, match="another encoder"):
+        loranpac.merge_models(paths, tmp_path / "both.lrp")
+    assert not (tmp_path / "both.lrp").exists()

@@ -47,7 +47,7 @@ impl Encoding {
     /// Returns what a model records of an encoder that was opened under a name.
     pub fn identity(&self, encoder: &dyn Encoder, name: &str) -> Result<Identity> {
         let place = Path::new(name);
-        let location = match place.exists() {
+        let location = match place.exists() && BUILT_IN.iter().all(|built_in| built_in.name != name) {
             true => std::path::absolute(place).with_context(|| format!("cannot find {}", place.display()))?,
             false => place.to_owned(),
         };
@@ -74,15 +74,6 @@ pub fn cache_in(folder: &Path, encoder: &dyn Encoder, layers: Option<&[usize]>) 
     let row = encoder.dim() * layers.map_or(1, <[usize]>::len);
     let cache = Cache::open(folder, &Embedding::cache_digest(encoder, layers), row);
     cache.context("cannot open the cache of features (choose another folder with --cache, or use --no-cache)")
-}
-
-/// Returns whether a name stands for an encoder, rather than being one that a user has chosen: it is built in, an
-/// address, a path that exists, or looks like a path.
-pub fn is_encoder(name: &str) -> bool {
-    let path = Path::new(name);
-    let file = path.extension().is_some_and(|e| e == "onnx" || e == "safetensors");
-    let built_in = BUILT_IN.iter().any(|built_in| built_in.name == name);
-    built_in || file || path.exists() || name.contains("://") || name.contains(std::path::MAIN_SEPARATOR)
 }
 
 /// The folder of the cache unless one is given: in the environment, or where the system has such folders.

@@ -120,6 +120,11 @@ impl Embedding {
         self.computed
     }
 
+    /// The cache, for further inputs of the same encoder and layers.
+    pub fn into_cache(self) -> Option<Cache> {
+        self.cache
+    }
+
     /// Why inputs were skipped so far.
     pub fn skipped(&self) -> &[Error] {
         &self.skipped
@@ -147,8 +152,12 @@ impl Embedding {
         }
     }
 
-    /// The next inputs.
-    fn take(&mut self) -> Result<Vec<Input>, Error> {
+    /// The next inputs, which [`Embedding::encode`] encodes together; none at the end. With it, a program that has to read
+    /// inputs on one thread can encode them on others.
+    ///
+    /// # Errors
+    /// If an input cannot be read, unless such inputs are skipped.
+    pub fn take(&mut self) -> Result<Vec<Input>, Error> {
         let (mut batch, mut bytes) = (Vec::new(), 0);
         while batch.len() < self.encoder.batch() && bytes < MOST_BYTES {
             match self.inputs.next() {
@@ -156,6 +165,7 @@ impl Embedding {
                 Some(Ok(input)) => {
                     bytes += match &input.data {
                         Data::Image(bytes) => bytes.len(),
+                        Data::Pixels(image) => image.pixels.len(),
                         Data::Text(text) => text.len(),
                     };
                     batch.push(input);
@@ -174,7 +184,11 @@ impl Embedding {
         Ok(())
     }
 
-    fn encode(&mut self, batch: Vec<Input>) -> Result<Encoded, Error> {
+    /// Encodes the inputs of a batch.
+    ///
+    /// # Errors
+    /// If one of them cannot be decoded, unless such inputs are skipped; if the encoder fails.
+    pub fn encode(&mut self, batch: Vec<Input>) -> Result<Encoded, Error> {
         let keys: Vec<Key> = batch.par_iter().map(|input| key(&input.data)).collect();
         let mut rows = Vec::with_capacity(batch.len());
         for key in &keys {
@@ -220,7 +234,7 @@ impl Embedding {
             .iter()
             .filter_map(|&at| match &batch[at].data {
                 Data::Text(text) => Some((at, text.as_str())),
-                Data::Image(_) => None,
+                Data::Image(_) | Data::Pixels(_) => None,
             })
             .collect();
         let mut computed = Vec::new();
@@ -270,6 +284,7 @@ fn groups<'p>(batch: &[Input], places: &'p [usize]) -> Vec<&'p [usize]> {
     for (end, &at) in places.iter().enumerate() {
         let more = match &batch[at].data {
             Data::Image(bytes) => image::claimed_pixels(bytes),
+            Data::Pixels(image) => (image.width * image.height) as u64,
             Data::Text(_) => 0,
         };
         if end > start && (end - start == DECODED || pixels.saturating_add(more) > MOST_PIXELS as u64) {
@@ -286,6 +301,7 @@ fn groups<'p>(batch: &[Input], places: &'p [usize]) -> Vec<&'p [usize]> {
 fn decode(input: &Input, limits: &Limits) -> Option<Result<Image, Error>> {
     match &input.data {
         Data::Image(bytes) => Some(image::decode(&input.name, bytes, limits)),
+        Data::Pixels(image) => Some(Ok(image.clone())),
         Data::Text(_) => None,
     }
 }
@@ -293,8 +309,9 @@ fn decode(input: &Input, limits: &Limits) -> Option<Result<Image, Error>> {
 /// Digest of the contents of an input.
 fn key(data: &Data) -> Key {
     let (kind, bytes) = match data {
-        Data::Image(bytes) => (b"image\n", bytes.as_slice()),
-        Data::Text(text) => (b"texts\n", text.as_bytes()),
+        Data::Image(bytes) => ("image\n".to_owned(), bytes.as_slice()),
+        Data::Pixels(image) => (format!("pixels {} {}\n", image.width, image.height), image.pixels.as_slice()),
+        Data::Text(text) => ("texts\n".to_owned(), text.as_bytes()),
     };
     Sha256::new_with_prefix(kind).chain_update(bytes).finalize().into()
 }
@@ -371,6 +388,28 @@ mod tests {
         let again = drain(embedding(folder.path(), &counting, true, EmbeddingOptions::default()).unwrap()).unwrap();
         assert_eq!(again, (first.0, 0));
         assert_eq!(counting.calls.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn an_image_in_memory_has_the_features_of_its_file() {
+        let (width, height) = (12, 7);
+        let pixels: Vec<u8> = (0..3 * width * height).map(|at| (at * 7 % 256) as u8).collect();
+        let mut png = std::io::Cursor::new(Vec::new());
+        let (w, h) = (width as u32, height as u32);
+        ::image::write_buffer_with_format(&mut png, &pixels, w, h, ::image::ColorType::Rgb8, ::image::ImageFormat::Png)
+            .unwrap();
+        let image = image::from_pixels("a", (width, height), pixels, &Limits::default()).unwrap();
+        let given = [Data::Image(png.into_inner()), Data::Pixels(image.clone()), Data::Pixels(image)];
+        let inputs = given.into_iter().map(|data| Ok(Input { name: "a".to_owned(), data, tags: Tags::default() }));
+        let inputs = Inputs::of(inputs);
+        assert_eq!(inputs.count_hint(), Some(3));
+        let encoder = Arc::new(crate::ImageBasic);
+        let mut embedding = Embedding::new(inputs, encoder, None, EmbeddingOptions::default()).unwrap();
+        let batch = embedding.take().unwrap();
+        let features = embedding.encode(batch).unwrap().features;
+        let row = embedding.row();
+        assert_eq!((&features[..row], &features[..row]), (&features[row..2 * row], &features[2 * row..]));
+        assert!(embedding.take().unwrap().is_empty());
     }
 
     #[test]

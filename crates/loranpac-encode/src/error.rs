@@ -402,6 +402,12 @@ pub enum ImageProblem {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerProblem {
+    /// The address has a password, or more than the model's name behind the question mark.
+    #[error(
+        "an address may have nothing but `?model=NAME` behind the question mark, and no password; set a key in the environment variable \
+         LORANPAC_API_KEY"
+    )]
+    Credentials,
     /// It did not answer.
     #[error("no answer: {0}")]
     Unreachable(String),

@@ -19,6 +19,7 @@ mod ngrams;
 mod onnx;
 mod open;
 mod preprocess;
+mod regular;
 mod rows;
 mod server;
 mod tokenize;
@@ -37,7 +38,7 @@ pub use input::{Data, Input, InputOptions, Inputs, Layout, Outline, Present, Tag
 pub use modality::Modality;
 pub use ngrams::TextNgrams;
 pub use onnx::Onnx;
-pub use open::{BUILT_IN, BuiltIn, OpenOptions, open};
+pub use open::{BUILT_IN, BuiltIn, OpenOptions, is_encoder, open};
 pub use preprocess::{Filter, Preprocess, Resize};
 pub use rows::{RawOptions, Watch, read_raw};
 pub use server::Server;

@@ -76,6 +76,15 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<Box<dyn Encoder>, Error
     transformer::open(path, changes)
 }
 
+/// Returns whether a name stands for an encoder, rather than being one that a user has chosen: it is built in, an
+/// address, a path that exists, or looks like a path.
+pub fn is_encoder(name: &str) -> bool {
+    let path = Path::new(name);
+    let file = path.extension().is_some_and(|e| e == "onnx" || e == "safetensors");
+    let built_in = BUILT_IN.iter().any(|built_in| built_in.name == name);
+    built_in || file || path.exists() || name.contains("://") || name.contains(std::path::MAIN_SEPARATOR)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,6 +102,16 @@ mod tests {
             })
             .collect();
         assert_ne!(digests[0], digests[1]);
+    }
+
+    #[test]
+    fn a_name_that_a_user_chose_is_not_an_encoder() {
+        for name in ["text-ngrams", "http://localhost/v1", "minilm/", "vit.onnx", "absent/vit.safetensors", "."] {
+            assert!(is_encoder(name), "{name}");
+        }
+        for name in ["all-MiniLM-L6-v2", "text-magic", "vit-b16 (timm 1.0)", ""] {
+            assert!(!is_encoder(name), "{name}");
+        }
     }
 
     #[test]

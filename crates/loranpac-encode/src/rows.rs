@@ -1,8 +1,10 @@
 //! Samples from raw inputs: what `learn` and `predict` read if the model has an encoder.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use loranpac::Label;
 use loranpac_data::{EncodedBy, LABEL, Options, Piece, Reader, Rows, Split};
 
 use crate::cache::Cache;
@@ -22,6 +24,8 @@ pub struct RawOptions {
     pub cache: Option<Cache>,
     /// Limits on images.
     pub limits: Limits,
+    /// Labels that exist already. The name of a folder is the one of them that is written in the same way: 1 or "1".
+    pub known: Vec<Label>,
 }
 
 /// A function that is called with the number of inputs of each batch that was encoded.
@@ -38,7 +42,7 @@ pub fn read_raw(
     options: RawOptions,
     watch: impl FnOnce(Option<usize>) -> Option<Watch>,
 ) -> Result<Reader, Error> {
-    let RawOptions { inputs: input_options, fallback, cache, limits } = options;
+    let RawOptions { inputs: input_options, fallback, cache, limits, known } = options;
     let paths = [path.to_owned()];
     let (mut split, skip_bad) = (input_options.split, input_options.skip_bad);
     let inputs = match Inputs::open(&paths, &input_options) {
@@ -54,7 +58,9 @@ pub fn read_raw(
     let by = encoded_by(&*encoder);
     let embedding = Embedding::new(inputs, encoder, cache, options)?;
     let split = split.filter(|_| present.splits);
-    let rows = EncodedRows { path: path.to_owned(), embedding, by, present, split, watch, ready: Piece::default() };
+    let known = known.into_iter().map(|label| (label.to_string(), label)).collect();
+    let ready = Piece::default();
+    let rows = EncodedRows { path: path.to_owned(), embedding, by, present, split, watch, known, ready };
     Ok(Reader::new(path, Box::new(rows), &Options::default()))
 }
 
@@ -67,6 +73,8 @@ struct EncodedRows {
     /// The split that is read, of a source that has splits.
     split: Option<Split>,
     watch: Option<Watch>,
+    /// Labels that exist already, by how they are written.
+    known: HashMap<String, Label>,
     /// Encoded, but not yet returned.
     ready: Piece,
 }
@@ -78,7 +86,10 @@ impl EncodedRows {
         }
         for (name, tags) in encoded.names.iter().zip(encoded.tags) {
             match tags.label {
-                Some(label) => self.ready.tags[LABEL].push(label),
+                Some(label) => {
+                    let known = self.known.get(&label.to_string()).filter(|_| self.present.names);
+                    self.ready.tags[LABEL].push(known.cloned().unwrap_or(label));
+                }
                 None if self.present.labels => {
                     return Err(Error::NoLabel { path: self.path.clone(), name: name.clone() });
                 }
@@ -160,7 +171,7 @@ mod tests {
         let path = folder.path().join("t.csv");
         std::fs::write(&path, table).unwrap();
         let inputs = InputOptions { split, ..InputOptions::new(Modality::Text) };
-        let options = RawOptions { inputs, fallback, cache: None, limits: Limits::default() };
+        let options = RawOptions { inputs, fallback, cache: None, limits: Limits::default(), known: Vec::new() };
         read_raw(&path, Arc::new(TextNgrams), options, |_| None)
     }
 

@@ -66,6 +66,12 @@ impl Server {
             Some((address, model)) => (address, Some(model.to_owned())),
             None => (address, None),
         };
+        // An address is recorded in models and files of features: it must not hold a password or a key.
+        let host = address.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
+        if host.contains('@') || address.contains('?') || model.as_ref().is_some_and(|model| model.contains('&')) {
+            let place = address.split('@').next_back().unwrap_or_default().split('?').next().unwrap_or_default();
+            return Err(Error::Server { address: place.to_owned(), problem: ServerProblem::Credentials });
+        }
         // A redirection could send texts to another server than the one that was named.
         let config = Agent::config_builder()
             .timeout_global(Some(limit))

@@ -1,7 +1,5 @@
 //! Texts to tokens, by `tokenizer.json`.
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use loranpac_data::fence::fenced;
@@ -10,6 +8,7 @@ use sha2::{Digest, Sha256};
 use tokenizers::{Tokenizer, TruncationParams};
 
 use crate::error::Error;
+use crate::regular;
 
 /// Fewest tokens of a text: room for the special tokens around it.
 const FEWEST: usize = 4;
@@ -34,11 +33,7 @@ impl Tokens {
     pub fn read(folder: &Path, most: usize) -> Result<Tokens, Error> {
         let path: PathBuf = folder.join("tokenizer.json");
         let failed = |source| Error::Read { path: path.clone(), source };
-        let mut bytes = Vec::new();
-        File::open(&path).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes)).map_err(failed)?;
-        if bytes.len() as u64 > LONGEST {
-            return Err(failed(io::ErrorKind::FileTooLarge.into()));
-        }
+        let bytes = regular::read(&path, LONGEST).map_err(failed)?;
         let refuse = |reason: String| Error::Tokenizer { path: path.clone(), reason };
         if most < FEWEST {
             return Err(refuse(format!("texts of at most {most} tokens have no room for content")));

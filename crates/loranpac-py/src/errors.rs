@@ -1,12 +1,13 @@
 //! Errors as Python exceptions. Messages escape control characters of labels and paths.
 
 use std::fmt::Display;
+use std::io;
 
 use loranpac::registry::METHODS;
 use loranpac_bench::settings::{self, spell};
 use loranpac_data::text::escape;
 use pyo3::PyErr;
-use pyo3::exceptions::{PyMemoryError, PyOSError, PyValueError};
+use pyo3::exceptions::{PyConnectionError, PyFileNotFoundError, PyMemoryError, PyOSError, PyTypeError, PyValueError};
 
 /// An error of the engine. Settings are named by their keywords.
 pub fn engine(error: loranpac::Error) -> PyErr {
@@ -41,6 +42,23 @@ pub fn bench(error: loranpac_bench::Error) -> PyErr {
         Error::Read(_) | Error::Data(DataError::Read(_)) => PyOSError::new_err(shown(error)),
         other => value(other),
     }
+}
+
+/// An error of an encoder or of its inputs.
+pub fn encode(error: loranpac_encode::Error) -> PyErr {
+    use loranpac_encode::Error;
+    match &error {
+        Error::Read { source, .. } | Error::Cache { source, .. } => io(source.kind(), error),
+        Error::NotFound { .. } => PyFileNotFoundError::new_err(shown(error)),
+        Error::Server { .. } => PyConnectionError::new_err(shown(error)),
+        Error::Modality { .. } => PyTypeError::new_err(shown(error)),
+        _ => value(error),
+    }
+}
+
+/// An error of the system, as the exception of its kind.
+pub fn io(kind: io::ErrorKind, message: impl Display) -> PyErr {
+    io::Error::new(kind, shown(message)).into()
 }
 
 /// An error about an invalid value.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use loranpac::internals::count;
 use loranpac::memory::sum;
 use loranpac::{Label, lift};
-use loranpac_store::{Fingerprint, Merged, Precision, ROWS, Session, temperature};
+use loranpac_store::{Fingerprint, Identity, Merged, Precision, ROWS, Reference, Session, temperature};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -173,6 +173,13 @@ impl Learner {
             .with(py, |state| Ok(serde_json::json!(state.session("be written to a disk")?.manifest()).to_string()))
     }
 
+    /// Refuses an encoder that is not the model's. Its digest decides, or else its name.
+    #[pyo3(signature = (name, digest=None))]
+    fn check_encoder(&self, py: Python<'_>, name: String, digest: Option<String>) -> PyResult<()> {
+        let identity = identity(name, digest, None, None);
+        self.shared.with(py, |state| state.check_encoder(&identity))
+    }
+
     /// Records which encoder computes the features, where that is not recorded yet: its name, digest, location and changes
     /// of its preprocessing. Another encoder than the recorded one is refused.
     #[pyo3(signature = (name, digest=None, location=None, preprocess=None))]
@@ -184,9 +191,8 @@ impl Learner {
         location: Option<String>,
         preprocess: Option<String>,
     ) -> PyResult<()> {
-        let reference = digest.map(|digest| Reference { digest, location, preprocess });
-        let identity = Identity { name: Some(name), reference };
-        self.shared.with(py, |state| state.session("be saved")?.identify_encoder(&identity).map_err(errors::store))
+        let identity = identity(name, digest, location, preprocess);
+        self.shared.with(py, |state| state.identify_encoder(&identity))
     }
 
     /// Writes the model into a new folder, or as the next version of an existing model.
@@ -314,4 +320,10 @@ impl Learner {
             Ok(temperature)
         })
     }
+}
+
+/// What is recorded of an encoder.
+fn identity(name: String, digest: Option<String>, location: Option<String>, preprocess: Option<String>) -> Identity {
+    let reference = digest.map(|digest| Reference { digest, location, preprocess });
+    Identity { name: Some(name), reference }
 }

@@ -1,8 +1,10 @@
-//! The engine as a Python extension, `loranpac._engine`. It is thin: it takes C-order float32 arrays, and labels as indices
-//! into a list; it returns facts as JSON. The public interface is in `python/loranpac`.
+//! The engine as a Python extension, `loranpac._engine`. It is thin: it takes C-order float32 arrays or raw inputs, and
+//! labels as indices into a list; it returns facts as JSON. The public interface is in `python/loranpac`.
 
 mod bench;
+mod encoder;
 mod errors;
+mod inputs;
 mod learner;
 mod models;
 mod samples;
@@ -26,6 +28,8 @@ mod _engine {
     use super::command;
     #[pymodule_export]
     use crate::bench::{list_settings, methods, run};
+    #[pymodule_export]
+    use crate::encoder::{Encoder, is_encoder};
     #[pymodule_export]
     use crate::learner::Learner;
     #[pymodule_export]

@@ -8,7 +8,9 @@ use loranpac::registry::{self, MethodOptions};
 use loranpac::{Classifier, FeatureSpace, Features, Label, Learner, Schedule, StreamSizes, Truncation, Width, lift};
 use loranpac_data::system;
 use loranpac_store::onnx::{self, OnnxOptions};
-use loranpac_store::{EDIT_ROWS, Edited, Identity, Inference, LiftRecord, Precision, ROWS, Session, Settings};
+use loranpac_store::{
+    EDIT_ROWS, Edited, Encoder, Error, Identity, Inference, LiftRecord, Precision, ROWS, Session, Settings,
+};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
@@ -39,7 +41,6 @@ pub struct Options {
     max_rank: usize,
     settings: Vec<(String, String)>,
     keep: usize,
-    encoder: Option<String>,
 }
 
 impl Options {
@@ -60,6 +61,8 @@ pub struct State {
     pub space: FeatureSpace,
     /// The method.
     pub engine: Engine,
+    /// The encoder of a method that cannot be stored.
+    encoder: Encoder,
 }
 
 /// The method of an estimator.
@@ -101,22 +104,17 @@ impl State {
         let engine = match method.config(&method_options).map_err(errors::engine)? {
             None => Engine::Other(method.build(&method_options).map_err(errors::engine)?, 0),
             Some(config) => {
-                let settings = Settings {
-                    lift,
-                    config,
-                    keep: options.keep,
-                    encoder: options.encoder.clone().map(Identity::named),
-                };
+                let settings = Settings { lift, config, keep: options.keep, encoder: None };
                 Engine::Stored(Box::new(Session::in_memory_with(&settings, space.clone()).map_err(errors::store)?))
             }
         };
-        Ok(State { space, engine })
+        Ok(State { space, engine, encoder: Encoder::default() })
     }
 
     /// The state of a model that was read or merged.
     pub fn stored(mut session: Session) -> PyResult<State> {
         let space = session.model().map_err(errors::store)?.space();
-        Ok(State { space, engine: Engine::Stored(Box::new(session)) })
+        Ok(State { space, engine: Engine::Stored(Box::new(session)), encoder: Encoder::default() })
     }
 
     /// The method, whichever it is.
@@ -133,6 +131,30 @@ impl State {
             Engine::Stored(session) => Ok(session),
             Engine::Other(..) => {
                 Err(PyTypeError::new_err(format!("this method cannot {what}; loranpac and loranpac-soft can")))
+            }
+        }
+    }
+
+    /// Refuses an encoder that is not the model's.
+    pub fn check_encoder(&self, identity: &Identity) -> PyResult<()> {
+        let own = match &self.engine {
+            Engine::Stored(session) => session.manifest().encoder.identity(),
+            Engine::Other(..) => self.encoder.identity(),
+        };
+        match own.differs(identity) {
+            Some(difference) => Err(errors::store(Error::OtherEncoder { difference })),
+            None => Ok(()),
+        }
+    }
+
+    /// Records which encoder computes the features, where that is not recorded yet.
+    pub fn identify_encoder(&mut self, identity: &Identity) -> PyResult<()> {
+        self.check_encoder(identity)?;
+        match &mut self.engine {
+            Engine::Stored(session) => session.identify_encoder(identity).map_err(errors::store),
+            Engine::Other(..) => {
+                self.encoder.identify(identity);
+                Ok(())
             }
         }
     }
@@ -224,7 +246,7 @@ impl State {
     pub fn edit(
         &mut self,
         what: &str,
-        work: impl FnOnce(&mut Session) -> Result<Edited, loranpac_store::Error>,
+        work: impl FnOnce(&mut Session) -> Result<Edited, Error>,
     ) -> PyResult<Option<usize>> {
         Ok(match work(self.session(what)?).map_err(errors::store)? {
             Edited::Done { unchecked } => Some(unchecked),

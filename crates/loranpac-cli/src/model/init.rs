@@ -7,13 +7,12 @@ use clap::{ArgGroup, ValueEnum};
 use loranpac::{Config, Filter, Model, Ridge, Schedule, Truncation, Width, lift};
 use loranpac_data::text::escape;
 use loranpac_data::{Reader, Split};
-use loranpac_encode::encoded_by;
 use loranpac_encode::input::looks_raw;
+use loranpac_encode::{encoded_by, is_encoder};
 use loranpac_store::{Error, Identity, LiftRecord, Session, Settings};
 
 use super::samples::identity_of;
 use super::{Samples, new_folder, on_threads, shown};
-use crate::encoding::is_encoder;
 use crate::say::{changed, say};
 use crate::words::count;
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use loranpac::{Features, Label, Schedule, StreamSizes};
 use loranpac_data::Reader;
+use loranpac_data::text::escape;
 use loranpac_store::{Encoder, Fingerprint, Session, TaskDigest};
 use serde_json::json;
 
@@ -72,7 +73,11 @@ fn learn(args: &Args) -> Result<()> {
     let mut seen = args.samples.named_encoder(&target)?;
     for file in args.files.iter().filter(|file| file.as_os_str() != "-") {
         let reader = args.samples.open_labelled(file, &target)?;
-        seen = seen.or_else(|| reader.encoder().map(identity_of));
+        let Some(own) = reader.encoder().map(identity_of) else { continue };
+        if let Some(difference) = seen.as_ref().and_then(|seen| seen.differs(&own)) {
+            bail!("{}: its encoder is another than that of the files before it: {}", shown(file), escape(&difference));
+        }
+        seen.get_or_insert(own);
     }
     let before = model.manifest().clone();
     // The encoder of features is recorded if all samples of the model have it.

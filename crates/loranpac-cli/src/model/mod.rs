@@ -97,7 +97,7 @@ impl Predictor {
 
     /// Returns what samples for prediction are read for. `path` is the model.
     pub fn target(&self, path: &Path) -> Target {
-        Target::new(path, self.classifier.dim(), self.encoder.clone())
+        Target::new(path, self.classifier.dim(), self.encoder.clone(), self.classifier.labels())
     }
 
     /// Returns the temperature of probabilities.

@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use loranpac::{Classifier, Features, Label, UNCALIBRATED, softmax};
 use loranpac_data::formats::{Column, to_npz};
-use loranpac_data::text::escape_json;
-use loranpac_data::{Reader, Split};
+use loranpac_data::text::{escape, escape_json};
+use loranpac_data::{Reader, Split, atomic};
 use serde_json::json;
 
 use super::{Predictor, ROWS, Samples, named, note_skipped, on_threads, raw, shown, warn_stale_temperature};
@@ -101,6 +101,14 @@ fn predict(args: &Args) -> Result<()> {
     if args.out.as_ref().is_some_and(same) {
         bail!("{} is the input file", shown(&args.file));
     }
+    let encoder = predictor.encoder.reference.as_ref().and_then(|reference| reference.location.as_ref());
+    let folders = [Some(args.file.clone()), encoder.map(PathBuf::from)].into_iter().flatten();
+    for folder in folders.filter(|folder| folder.is_dir()).filter_map(|folder| folder.canonicalize().ok()) {
+        let parent = args.out.as_deref().and_then(|out| atomic::parent(out).canonicalize().ok());
+        if parent.is_some_and(|parent| parent.starts_with(&folder)) {
+            bail!("the output would be inside {}; write it elsewhere", shown(&folder));
+        }
+    }
     if args.format() == To::Npz && (args.out.is_none() || args.top > 1) {
         bail!("--to npz writes the best class of each sample into a file: give --out, and no --top");
     }
@@ -154,7 +162,9 @@ fn write_answers(
     };
     let mut out = csv::Writer::from_writer(BufWriter::new(out));
     out.write_record(header(args, reader.has_names(), args.top.min(labels.len()), &labels)).map_err(unwritten)?;
-    answers(args, classifier, reader, |answer, _| out.write_record(answer.csv(args, &labels)).map_err(unwritten))?;
+    answers(args, classifier, reader, |answer, _| {
+        out.write_record(answer.csv(args, &labels, terminal)).map_err(unwritten)
+    })?;
     out.flush().map_err(failed)
 }
 
@@ -197,9 +207,9 @@ struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    fn csv(&self, args: &Args, labels: &[String]) -> Vec<String> {
+    fn csv(&self, args: &Args, labels: &[String], terminal: bool) -> Vec<String> {
         let mut cells = vec![self.number.to_string()];
-        cells.extend(self.name.map(str::to_owned));
+        cells.extend(self.name.map(|name| if terminal { escape(name).into_owned() } else { name.to_owned() }));
         for (class, score) in &self.best {
             cells.push(if self.rejected { String::new() } else { labels[*class].clone() });
             cells.push(score.to_string());

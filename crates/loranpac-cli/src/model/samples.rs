@@ -10,7 +10,7 @@ use loranpac::{Label, memory};
 use loranpac_data::text::escape;
 use loranpac_data::{EncodedBy, Options, Reader, Split};
 use loranpac_encode::input::looks_raw;
-use loranpac_encode::{Encoder, InputOptions, Limits, RawOptions, Watch, encoded_by, read_raw};
+use loranpac_encode::{Encoder, InputOptions, Limits, RawOptions, Watch, encoded_by, is_encoder, read_raw};
 use loranpac_store::{Identity, Manifest, Reference};
 use tempfile::TempDir;
 
@@ -58,6 +58,8 @@ pub struct Target {
     dim: usize,
     /// Its encoder.
     pub encoder: Identity,
+    /// Labels of its classes.
+    labels: Vec<Label>,
     /// Whether the samples are read twice.
     twice: bool,
     /// Whether the progress of encoding is not shown.
@@ -68,15 +70,17 @@ pub struct Target {
 }
 
 impl Target {
-    /// A model with a number of features and an encoder.
-    pub fn new(path: &Path, dim: usize, encoder: Identity) -> Target {
+    /// A model with a number of features, an encoder and labels.
+    pub fn new(path: &Path, dim: usize, encoder: Identity, labels: &[Label]) -> Target {
         let (opened, interim) = (OnceLock::new(), OnceLock::new());
-        Target { path: path.to_owned(), dim, encoder, twice: false, quiet: false, opened, interim }
+        let labels = labels.to_vec();
+        Target { path: path.to_owned(), dim, encoder, labels, twice: false, quiet: false, opened, interim }
     }
 
     /// The model with this manifest.
     pub fn of(path: &Path, manifest: &Manifest) -> Target {
-        Target::new(path, manifest.lift.dim, manifest.encoder.identity())
+        let labels: Vec<Label> = manifest.classes.iter().map(|class| class.label.clone()).collect();
+        Target::new(path, manifest.lift.dim, manifest.encoder.identity(), &labels)
     }
 
     /// The same, for a command that reads samples twice.
@@ -136,7 +140,7 @@ impl Samples {
     /// Returns the encoder that the user names with --encoder: an encoder that exists, or else a name.
     pub fn named_encoder(&self, target: &Target) -> Result<Option<Identity>> {
         let Some(name) = &self.encoder else { return Ok(None) };
-        if !encoding::is_encoder(name) {
+        if !is_encoder(name) {
             return Ok(Some(Identity::named(name)));
         }
         let encoder = self.encoder_of(target)?;
@@ -148,8 +152,8 @@ impl Samples {
     }
 
     fn read(&self, path: &Path, options: Options, target: &Target) -> Result<Reader> {
-        if let Some(name) = self.encoder.as_deref().filter(|name| !encoding::is_encoder(name)) {
-            target.require(&Identity::named(name))?;
+        if let Some(named) = self.named_encoder(target)? {
+            target.require(&named)?;
         }
         let stdin = path.as_os_str() == "-";
         if stdin && self.format.is_none() && target.has_encoder() {
@@ -180,17 +184,17 @@ impl Samples {
 
     /// Opens features. A table that has other contents may be one of texts whose column has no usual name.
     fn read_features(&self, path: &Path, options: &Options, target: &Target) -> Result<Reader> {
-        let reader = Reader::open(path, options);
         let table = path.extension().is_some_and(|e| ["csv", "tsv", "jsonl", "parquet"].iter().any(|name| e == *name));
-        if table && target.has_encoder() && reader.as_ref().map_or(true, |reader| reader.dim() != target.dim) {
-            bail!(
+        match Reader::open(path, options) {
+            Ok(reader) if !table || !target.has_encoder() || reader.dim() == target.dim => Ok(reader),
+            Ok(_) | Err(loranpac_data::Error::Missing { .. }) if table && target.has_encoder() => bail!(
                 "{}: neither {} nor a column of texts or image paths with a usual name; name the column with --text, and that \
                  of the labels with --label",
                 shown(path),
                 count(target.dim, "feature")
-            );
+            ),
+            outcome => Ok(outcome?),
         }
-        Ok(reader?)
     }
 
     /// Opens images or texts.
@@ -225,7 +229,13 @@ impl Samples {
             };
             cache = Some(encoding::cache_in(folder.path(), &*encoder, None)?);
         }
-        let options = RawOptions { inputs, fallback: options.fallback, cache, limits: Limits::default() };
+        let options = RawOptions {
+            inputs,
+            fallback: options.fallback,
+            cache,
+            limits: Limits::default(),
+            known: target.labels.clone(),
+        };
         let (name, quiet) = (raw(path), target.quiet);
         let watch = |total: Option<usize>| -> Option<Watch> {
             let bar = Count::new(&name, total.map(|total| total as u64), quiet);

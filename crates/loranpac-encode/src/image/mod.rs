@@ -71,6 +71,24 @@ pub(crate) fn claimed_pixels(bytes: &[u8]) -> u64 {
     size.map_or(0, |(width, height)| u64::from(width) * u64::from(height))
 }
 
+/// An image of pixels that were decoded elsewhere: red, green and blue of each, row by row.
+///
+/// # Errors
+/// [`Error::Image`] if there are no pixels, more than `limits` allow, or another number than the sides require.
+pub fn from_pixels(
+    name: &str,
+    (width, height): (usize, usize),
+    pixels: Vec<u8>,
+    limits: &Limits,
+) -> Result<Image, Error> {
+    let side = |side: usize| u32::try_from(side).unwrap_or(u32::MAX);
+    let other = ImageProblem::Damaged(format!("{} bytes are not 3 x {width} x {height}", pixels.len()));
+    let fits = width.checked_mul(height).and_then(|count| count.checked_mul(3)) == Some(pixels.len());
+    check_size(side(width), side(height), pixels.len() as u64, limits)
+        .and(if fits { Ok(Image { width, height, pixels }) } else { Err(other) })
+        .map_err(|problem| Error::Image { name: name.to_owned(), problem })
+}
+
 fn pixels(bytes: &[u8], limits: &Limits) -> Result<Image, ImageProblem> {
     match format(bytes)? {
         ImageFormat::Jpeg => {
@@ -150,5 +168,25 @@ fn problem(error: ImageError) -> ImageProblem {
         ImageError::Unsupported(what) => ImageProblem::Unsupported(what.to_string()),
         ImageError::IoError(source) if source.kind() == std::io::ErrorKind::UnexpectedEof => ImageProblem::Truncated,
         other => ImageProblem::Damaged(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pixels_in_memory_must_fit_their_sides_and_the_limits() {
+        let limits = Limits { pixels: 20, bytes: 1 << 20 };
+        let problem = |sides: (usize, usize), bytes: usize| match from_pixels("a", sides, vec![0; bytes], &limits) {
+            Ok(image) => panic!("{} x {}", image.width, image.height),
+            Err(Error::Image { problem, .. }) => problem,
+            Err(other) => panic!("{other}"),
+        };
+        assert!(from_pixels("a", (4, 5), vec![0; 60], &limits).is_ok());
+        assert!(matches!(problem((4, 6), 72), ImageProblem::TooLarge { .. }));
+        assert!(matches!(problem((0, 6), 0), ImageProblem::NoPixels { .. }));
+        assert!(matches!(problem((4, 5), 59), ImageProblem::Damaged(_)));
+        assert!(matches!(problem((usize::MAX, usize::MAX), 3), ImageProblem::TooLarge { .. }));
     }
 }

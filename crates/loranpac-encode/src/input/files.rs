@@ -9,6 +9,7 @@ use loranpac_data::disk;
 use super::layout::{self, Found, Listing};
 use super::{Input, InputOptions, LONGEST_LIST, Outline, Present, Source, Tags, read_limited, same_type, to_data};
 use crate::error::Error;
+use crate::regular;
 
 /// The most folders inside one another.
 const DEEPEST: usize = 32;
@@ -45,11 +46,8 @@ impl Files {
     /// The files of a list: one path per line, optionally followed by a blank and a label.
     pub fn list(path: &Path, options: &InputOptions) -> Result<Files, Error> {
         let failed = |source| Error::Read { path: path.to_owned(), source };
-        let file = File::open(path).map_err(failed)?;
-        if file.metadata().map_err(failed)?.len() > LONGEST_LIST {
-            return Err(failed(io::ErrorKind::FileTooLarge.into()));
-        }
-        let text = io::read_to_string(file).map_err(failed)?;
+        let bytes = regular::read(path, LONGEST_LIST).map_err(failed)?;
+        let text = String::from_utf8(bytes).map_err(|e| failed(io::Error::other(e)))?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let (mut files, mut skipped) = (Vec::new(), Vec::new());
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {

@@ -23,6 +23,7 @@
 //! ever extracted, so they have no target.
 
 mod files;
+mod given;
 mod layout;
 mod outline;
 mod table;
@@ -35,6 +36,7 @@ use std::path::{Path, PathBuf};
 use loranpac::Label;
 use loranpac_data::Split;
 
+use crate::encoder::Image;
 use crate::error::Error;
 use crate::modality::Modality;
 
@@ -96,6 +98,8 @@ pub struct Input {
 pub enum Data {
     /// A file with an image.
     Image(Vec<u8>),
+    /// An image that was decoded before.
+    Pixels(Image),
     /// A text.
     Text(String),
 }
@@ -173,6 +177,11 @@ impl Inputs {
     pub fn open(paths: &[PathBuf], options: &InputOptions) -> Result<Inputs, Error> {
         let sources = paths.iter().map(|path| open(path, options)).collect::<Result<Vec<_>, Error>>()?;
         Ok(Inputs { sources, at: 0 })
+    }
+
+    /// Takes inputs that are in memory, or that the iterator reads when they are due.
+    pub fn of(inputs: impl Iterator<Item = Result<Input, Error>> + Send + 'static) -> Inputs {
+        Inputs { sources: vec![Box::new(given::Given::new(inputs))], at: 0 }
     }
 
     /// Which tags the inputs have; some of them, if there are several sources.
@@ -256,6 +265,14 @@ pub fn modality_of(path: &Path) -> Option<Modality> {
         matches!(open(path, &options), Ok(_) | Err(Error::Layout { .. }))
     };
     [Modality::Image, Modality::Text].into_iter().find(holds)
+}
+
+/// Reads a file. `name` is its name in messages.
+///
+/// # Errors
+/// If it cannot be read, is no regular file or larger than `options.largest`, or (texts) is not valid UTF-8.
+pub fn read_file(name: &str, path: &Path, options: &InputOptions) -> Result<Data, Error> {
+    files::read(name, path, options)
 }
 
 /// Opens one source, by its name.

@@ -63,12 +63,23 @@ impl Table {
 /// Whether a table has a column of texts or paths, and no features. A CSV file has a column for each feature, which its
 /// names do not reveal.
 pub(super) fn looks_raw(path: &Path, column: Option<&str>) -> bool {
-    let has = |usual| {
-        let options = TextOptions { text: column.map(str::to_owned), usual, ..TextOptions::default() };
-        Texts::open(path, &options).is_ok()
-    };
+    if column.is_some() {
+        return true;
+    }
     let csv = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv") || e.eq_ignore_ascii_case("tsv"));
-    (has(TEXTS) || has(PATHS)) && (csv || column.is_some() || Reader::open(path, &Options::default()).is_err())
+    let has = |usual| {
+        let options = TextOptions { usual, ..TextOptions::default() };
+        match Texts::open(path, &options) {
+            Ok(mut texts) => {
+                // A column of numbers is a feature, whatever its name.
+                let first = texts.next(1).unwrap_or_default();
+                !csv || first.first().is_none_or(|row| row.text.trim().parse::<f64>().is_err())
+            }
+            // Two columns with usual names.
+            Err(error) => matches!(error, loranpac_data::Error::Ambiguous { .. }),
+        }
+    };
+    (has(TEXTS) || has(PATHS)) && (csv || Reader::open(path, &Options::default()).is_err())
 }
 
 /// Whether a table has a row of a split.

@@ -12,6 +12,7 @@ use tar::{EntryType, Header, PaxExtensions};
 use super::layout::{self, Found, Listing};
 use super::{Input, InputOptions, LONGEST_LIST, Outline, Present, Source, Tags, read_limited, to_data};
 use crate::error::Error;
+use crate::regular;
 
 /// Size of a header, and the unit to which contents are padded.
 const BLOCK: u64 = 512;
@@ -38,7 +39,7 @@ impl Tape {
     pub fn open(path: &Path, options: &InputOptions) -> Result<Tape, Error> {
         let failed = |source| Error::Read { path: path.to_owned(), source };
         let refuse = |reason: String| Error::Archive { path: path.to_owned(), reason };
-        let file = File::open(path).map_err(failed)?;
+        let file = regular::open(path).map_err(failed)?;
         let about = file.metadata().map_err(failed)?;
         let (length, modified) = (about.len(), about.modified().ok());
         let mut headers = Headers::new(BufReader::new(&file));
@@ -116,7 +117,7 @@ type Unpacked = BufReader<MultiGzDecoder<BufReader<File>>>;
 
 impl Packed {
     pub fn open(path: &Path, options: &InputOptions) -> Result<Packed, Error> {
-        let open = || File::open(path).map_err(|source| Error::Read { path: path.to_owned(), source });
+        let open = || regular::open(path).map_err(|source| Error::Read { path: path.to_owned(), source });
         let unpack = |file: File| Headers::new(BufReader::new(MultiGzDecoder::new(BufReader::new(file))));
         let file = open()?;
         let modified = file.metadata().ok().and_then(|about| about.modified().ok());

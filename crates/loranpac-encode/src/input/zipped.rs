@@ -9,6 +9,7 @@ use zip::ZipArchive;
 use super::layout::{self, Found, Listing};
 use super::{Input, InputOptions, LONGEST_LIST, Outline, Present, Source, Tags, read_limited, to_data};
 use crate::error::Error;
+use crate::regular;
 
 pub(super) struct Zipped {
     archive: ZipArchive<BufReader<File>>,
@@ -23,7 +24,7 @@ pub(super) struct Zipped {
 impl Zipped {
     pub fn open(path: &Path, options: &InputOptions) -> Result<Zipped, Error> {
         let failed = |source| Error::Read { path: path.to_owned(), source };
-        let file = File::open(path).map_err(failed)?;
+        let file = regular::open(path).map_err(failed)?;
         let about = file.metadata().map_err(failed)?;
         let (length, modified) = (about.len(), about.modified().ok());
         let refuse = |reason: String| Error::Archive { path: path.to_owned(), reason };

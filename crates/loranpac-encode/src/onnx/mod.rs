@@ -20,7 +20,10 @@ use crate::encoder::{Batch, Encoder, Image, check_layers};
 use crate::error::{Error, OnnxProblem};
 use crate::modality::Modality;
 use crate::preprocess::Preprocess;
+use crate::regular;
 
+/// The largest file: the format allows no more.
+const LARGEST: u64 = 2 << 30;
 /// The most images per run that a model may have fixed.
 const LARGEST_BATCH: usize = 1024;
 /// Images per run if the model leaves it open, and the most numbers of their pixels.
@@ -51,7 +54,7 @@ impl Onnx {
     /// If the file is damaged, has operators that are not supported, or is not a model of images.
     pub fn open(path: &Path, changes: Option<&str>) -> Result<Onnx, Error> {
         let refuse = |problem| Error::Onnx { path: path.to_owned(), problem };
-        let bytes = std::fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        let bytes = regular::read(path, LARGEST).map_err(|source| Error::Read { path: path.to_owned(), source })?;
         let mut digest = Sha256::new_with_prefix(b"onnx\n");
         digest.update(&bytes);
         claims::check(&bytes).map_err(|reason| refuse(OnnxProblem::Load(reason)))?;

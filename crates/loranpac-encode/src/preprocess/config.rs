@@ -1,7 +1,6 @@
 //! Preprocessing from the files beside a model's weights: timm's `config.json` and transformers'
 //! `preprocessor_config.json`.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
@@ -9,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{Filter, Preprocess, Resize};
 use crate::error::Error;
+use crate::regular;
 
 /// Mean and standard deviation of each channel.
 pub(super) type Normalisation = ([f32; 3], [f32; 3]);
@@ -200,11 +200,9 @@ fn object(json: &str) -> Result<Object, String> {
 /// The text of a file. None if there is no such file.
 fn read(place: &Path) -> Result<Option<String>, Error> {
     let failed = |source| Error::Read { path: place.to_owned(), source };
-    match fs::metadata(place) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(failed(e)),
-        Ok(found) if found.len() > LONGEST => return Err(failed(io::ErrorKind::FileTooLarge.into())),
-        Ok(_) => {}
+    match regular::read(place, LONGEST) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(failed(e)),
+        Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|e| failed(io::Error::other(e))),
     }
-    fs::read_to_string(place).map(Some).map_err(failed)
 }

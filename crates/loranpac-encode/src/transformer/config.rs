@@ -1,13 +1,13 @@
 //! Settings in JSON files beside the weights.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::math::Activation;
 use crate::error::Error;
+use crate::regular;
 
 /// The longest file: the labels of a classifier with many classes are in it.
 const LONGEST: u64 = 16 << 20;
@@ -21,12 +21,11 @@ pub(crate) struct Config {
 impl Config {
     /// Reads a file.
     pub fn read(path: PathBuf) -> Result<Config, Error> {
-        let mut bytes = Vec::new();
-        let value = match File::open(&path).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes)) {
-            Ok(length) if length as u64 > LONGEST => {
+        let value = match regular::read(&path, LONGEST) {
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
                 return Err(Error::Config { path, reason: format!("it is longer than {} MiB", LONGEST >> 20) });
             }
-            Ok(_) => serde_json::from_slice(&bytes)
+            Ok(bytes) => serde_json::from_slice(&bytes)
                 .map_err(|error| Error::Config { path: path.clone(), reason: format!("it is not JSON: {error}") })?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Value::Null,
             Err(source) => return Err(Error::Read { path, source }),

@@ -14,6 +14,7 @@ use safetensors::tensor::{Metadata, TensorInfo};
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
+use crate::regular;
 
 /// A safetensors file. Notes which tensors were used, so that what a model does not understand can be refused.
 pub(crate) struct Weights {
@@ -29,7 +30,7 @@ impl Weights {
     pub fn open(path: &Path) -> Result<Weights, Error> {
         let path = if path.is_dir() { path.join("model.safetensors") } else { path.to_owned() };
         let read = |source| Error::Read { path: path.clone(), source };
-        let file = File::open(&path).map_err(read)?;
+        let file = regular::open(&path).map_err(read)?;
         let length = file.metadata().map_err(read)?.len();
         let mut reader = BufReader::new(&file);
         let (header, start) = read_header(&mut reader, length).map_err(|error| match error {
