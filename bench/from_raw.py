@@ -15,14 +15,23 @@ import subprocess
 from pathlib import Path
 
 METHODS = "loranpac,loranpac-soft,min-norm,ranpac,ridge-truncated,rls,ogd,pca-ogd,or-fit,slda,randumb,simplecil"
-FEW = "loranpac,loranpac-soft,ranpac,slda,simplecil"
-# Data set: the options of its runs, seeds of class orders for a trained encoder (one order for the others), joint methods (`lc-h`
-# takes minutes to hours on the larger sets), and the methods for the built-in encoder.
+JOINT = "lc-x,lc-h"
+# Data set: the options of its runs, and for a trained and for the built-in encoder: seeds of class orders, methods at E = 10,000,
+# methods at infinite width, and joint methods. Empty lists leave out what takes long on the larger sets.
+KERNEL = "loranpac,loranpac-soft"
 SETS = {
-    "cub40": (["--inc", "5"], "1993,1994,1995", "lc-x,lc-h", METHODS),
-    "pacs": (["--scenario", "domain"], "1993", "lc-x,lc-h", METHODS),
-    "clinc150": (["--inc", "10", "--per-class", "30"], "1993", "lc-x", FEW),
-    "cifar100": (["--inc", "10", "--per-class", "20"], "1993", "lc-x", FEW),
+    "cub40": (["--inc", "5"], ("1993,1994,1995", METHODS, KERNEL, JOINT), ("1993", METHODS, KERNEL, JOINT)),
+    "pacs": (["--scenario", "domain"], ("1993", METHODS, KERNEL, JOINT), ("1993", METHODS, KERNEL, JOINT)),
+    "clinc150": (
+        ["--inc", "10", "--per-class", "30"],
+        ("1993", METHODS, KERNEL, "lc-x"),
+        ("1993", "", KERNEL + ",slda,simplecil", ""),
+    ),
+    "cifar100": (
+        ["--inc", "10", "--per-class", "20"],
+        ("1993", METHODS, KERNEL, "lc-x"),
+        ("1993", "", KERNEL + ",slda,simplecil", ""),
+    ),
 }
 
 
@@ -60,17 +69,17 @@ def features(name, short, encoder, options, args):
 
 def accuracies(name, short, data, args):
     """Accuracy in percent of every method and width, one per class order."""
-    options, seeds, joint, few = SETS[name]
-    trained = short in ("efflite0", "minilm")
-    orders = ["--seed", seeds if trained else "1993"]
-    finite = ["--width", "10000"]
+    options, trained, built_in = SETS[name]
+    seeds, lifted, kernel, joint = trained if short in ("efflite0", "minilm") else built_in
     jobs = {
-        "": [*orders, *finite, "--method", METHODS if trained else few],
-        "infinite": [*orders, "--width", "infinite", "--method", "loranpac,loranpac-soft"],
-        "joint": ["--seed", "1993", *finite, "--method", joint],
+        "": ["--seed", seeds, "--width", "10000", "--method", lifted],
+        "infinite": ["--seed", seeds, "--width", "infinite", "--method", kernel],
+        "joint": ["--seed", "1993", "--width", "10000", "--method", joint],
     }
     found = {}
     for job, arguments in jobs.items():
+        if not arguments[-1]:
+            continue
         out = args.work / f"{name}-{short}{'-' + job if job else ''}.json"
         if not out.exists():
             # `run` writes its file after every method: only a complete one gets the final name.
@@ -78,7 +87,8 @@ def accuracies(name, short, data, args):
             run([args.loranpac, "run", "--data", data, *options, *arguments, "--eval", "final", "--json", part, "--quiet"])
             part.rename(out)
         for result in json.loads(out.read_text())["runs"]:
-            label = result["method"] + (", infinite width" if job == "infinite" else "") + (" *" if not result["exemplar_free"] else "")
+            infinite = job == "infinite" and result["method"].startswith("loranpac")
+            label = result["method"] + (", infinite width" if infinite else "") + ("" if result["exemplar_free"] else " *")
             found.setdefault(label, []).append(result["final_accuracy_samples"])
     return found
 
