@@ -232,7 +232,7 @@ fn models_that_do_not_fit_are_refused_by_name() {
         r#"{"pretrained_cfg": {"input_size": [3, 7, 7]}}"#,
         "images of 7 pixels do not consist of patches of 2",
     );
-    check(&same, r#"{"pretrained_cfg": {"input_size": [3, 20000, 20000]}}"#, "more than 20000 patches");
+    check(&same, r#"{"pretrained_cfg": {"input_size": [3, 20000, 20000]}}"#, "more than 20000 tokens");
     check(&same, r#"{"global_pool": "map"}"#, "global_pool is map; supported are token and avg");
     check(&same, "{", "config.json: it is not JSON");
     let text = TextEncoder::open(folder(&Sample::new(12, false, 0).timm(), TIMM).path()).map(|_| ()).unwrap_err();
@@ -373,7 +373,7 @@ fn text_encoders_that_do_not_fit_are_refused() {
         let error = TextEncoder::open(folder.path()).map(|_| ()).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     };
-    check("tokenizer.json", "{}", "tokenizer.json: no tokenizer");
+    check("tokenizer.json", "{}", "tokenizer.json: it is no tokenizer");
     check("tokenizer.json", &TOKENIZER.replace(": 6}", ": 7}"), "token 7 has no embedding: the model has 7");
     check("1_Pooling/config.json", r#"{"pooling_mode": "max"}"#, "pooling is max; supported are mean and cls");
     check("sentence_bert_config.json", r#"{"max_seq_length": 2}"#, "at most 2 tokens");
