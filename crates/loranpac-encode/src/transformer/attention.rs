@@ -19,28 +19,57 @@ use super::strips::{Left, Strip, Strips, WIDTH};
 /// Tokens whose scores are computed together: a multiple of the rows of a tile.
 const BLOCK: usize = 4 * ROWS;
 
-/// Attends within each sequence. `qkv` has the queries of all heads, then the keys, then the values, each head in whole strips.
-/// Sequences are given by the row after their last, and `size` is the size of a head.
-pub(crate) fn attend(qkv: &Strips, ends: &[usize], heads: usize, size: usize, out: &mut Strips) {
+/// Some features of the tokens of sequences that lie behind each other.
+#[derive(Clone, Copy)]
+pub(crate) struct Packed<'a> {
+    pub matrix: &'a Strips,
+    /// The first strip of the features.
+    pub strip: usize,
+    /// The row after the last of each sequence.
+    pub ends: &'a [usize],
+}
+
+impl Packed<'_> {
+    fn sequence(&self, i: usize) -> Range<usize> {
+        (if i == 0 { 0 } else { self.ends[i - 1] })..self.ends[i]
+    }
+}
+
+/// Attends within each sequence: the tokens of `queries` to those of `keys`, whose features are the keys of all heads and then the values. Each
+/// head has whole strips, and `size` features.
+pub(crate) fn attend(queries: Packed<'_>, keys: Packed<'_>, heads: usize, size: usize, out: &mut Strips) {
     let strips = size.div_ceil(WIDTH);
-    assert_eq!(qkv.strips(), 3 * heads * strips, "heads of an attention");
-    out.reshape(qkv.rows(), heads * strips);
-    let start = |sequence: usize| if sequence == 0 { 0 } else { ends[sequence - 1] };
-    out.cut(ends.iter().copied()).par_chunks_mut(strips).enumerate().for_each_init(Vec::new, |scratch, (i, out)| {
+    assert_eq!(queries.ends.len(), keys.ends.len(), "sequences of an attention");
+    out.reshape(queries.matrix.rows(), heads * strips);
+    let pieces = out.cut(queries.ends.iter().copied());
+    pieces.into_par_iter().chunks(strips).enumerate().for_each_init(Vec::new, |scratch, (i, mut out)| {
         let (sequence, head) = (i / heads, i % heads);
-        let tokens = start(sequence)..ends[sequence];
-        if !tokens.is_empty() {
-            Arch::new().dispatch(Head { qkv, tokens, head, heads, size, scratch, out });
+        let (query, key) = (queries.strip + head * strips, keys.strip + head * strips);
+        let head = Head {
+            queries: queries.matrix.from(query),
+            asking: queries.sequence(sequence),
+            keys: keys.matrix.from(key),
+            values: keys.matrix.from(key + heads * strips),
+            asked: keys.sequence(sequence),
+            size,
+            scratch,
+            out: &mut out,
+        };
+        if !head.asking.is_empty() && !head.asked.is_empty() {
+            Arch::new().dispatch(head);
         }
     });
 }
 
 /// One head of one sequence.
 struct Head<'a, 'b> {
-    qkv: &'a Strips,
-    tokens: Range<usize>,
-    head: usize,
-    heads: usize,
+    queries: Left<'a>,
+    /// Rows of the queries.
+    asking: Range<usize>,
+    keys: Left<'a>,
+    values: Left<'a>,
+    /// Rows of keys and values.
+    asked: Range<usize>,
     size: usize,
     scratch: &'a mut Vec<Strip>,
     out: &'a mut [&'b mut [Strip]],
@@ -51,10 +80,9 @@ impl WithSimd for Head<'_, '_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Head { qkv, tokens, head, heads, size, scratch, out } = self;
-        let (n, strips) = (tokens.len(), size.div_ceil(WIDTH));
+        let Head { queries, asking, keys: given, values, asked, size, scratch, out } = self;
+        let n = asked.len();
         let groups = n.div_ceil(WIDTH);
-        let (query, key, value) = (head * strips, (heads + head) * strips, (2 * heads + head) * strips);
         // Rows past a block are read by the last tile, and their results are dropped.
         let stride = BLOCK + ROWS;
         if scratch.len() < groups * (size + stride) {
@@ -62,14 +90,13 @@ impl WithSimd for Head<'_, '_> {
         }
         let (keys, scores) = scratch.split_at_mut(groups * size);
         for (s, keys_at) in (0..size).step_by(WIDTH).enumerate() {
-            let source = &qkv.strip(key + s)[tokens.clone()];
-            transpose(source, keys, size, keys_at);
+            transpose(&given.data[s * given.stride..][asked.clone()], keys, size, keys_at);
         }
-        for first in (0..n).step_by(BLOCK) {
-            let rows = BLOCK.min(n - first);
+        for first in (0..asking.len()).step_by(BLOCK) {
+            let rows = BLOCK.min(asking.len() - first);
             for (g, keys) in keys.chunks_exact(size).take(groups).enumerate() {
                 let scores = &mut scores[g * stride..][..rows];
-                product(simd, qkv.from(query), tokens.start + first, rows, keys, |row, tile| {
+                product(simd, queries, asking.start + first, rows, keys, |row, tile| {
                     scores[row..][..tile.len()].copy_from_slice(tile);
                 });
             }
@@ -79,7 +106,7 @@ impl WithSimd for Head<'_, '_> {
             }
             let weights = Left { data: scores, stride };
             for (s, out) in out.iter_mut().enumerate() {
-                let values = &qkv.strip(value + s)[tokens.clone()];
+                let values = &values.data[s * values.stride..][asked.clone()];
                 let out = &mut out[first..][..rows];
                 product(simd, weights, 0, rows, values, |row, tile| {
                     for ((out, strip), scale) in out[row..].iter_mut().zip(tile.iter()).zip(&scales[row..]) {
@@ -168,6 +195,12 @@ pub(crate) mod tests {
         matrix
     }
 
+    /// All tokens attend: queries, keys and values lie in one matrix.
+    fn attend_all(qkv: &Strips, ends: &[usize], heads: usize, size: usize, out: &mut Strips) {
+        let from = |strip: usize| Packed { matrix: qkv, strip, ends };
+        attend(from(0), from(heads * size.div_ceil(WIDTH)), heads, size, out);
+    }
+
     #[test]
     fn attention_of_packed_sequences_is_that_of_f64() {
         for (heads, size) in [(2, 64), (3, 32), (2, 40), (1, 5)] {
@@ -175,7 +208,7 @@ pub(crate) mod tests {
             let ends = [1, 1, 11, 44, 141];
             let x: Vec<f32> = random(141 * 3 * d, 1).iter().map(|x| 2.0 * x).collect();
             let mut out = Strips::default();
-            attend(&grouped(&x, 3 * d, size), &ends, heads, size, &mut out);
+            attend_all(&grouped(&x, 3 * d, size), &ends, heads, size, &mut out);
             let mut expected = Vec::new();
             let mut start = 0;
             for end in ends {
@@ -201,7 +234,7 @@ pub(crate) mod tests {
         (x[0], x[1], x[2]) = (300.0, 300.0, 1.0);
         (x[3], x[4], x[5]) = (300.0, -300.0, 2.0);
         let mut out = Strips::default();
-        attend(&grouped(&x, 3, 1), &[3], 1, 1, &mut out);
+        attend_all(&grouped(&x, 3, 1), &[3], 1, 1, &mut out);
         // The first two tokens attend to the first; the third sees equal scores.
         close(&rows(&out, 1), &[1.0, 1.0, 1.0], 1e-6);
     }

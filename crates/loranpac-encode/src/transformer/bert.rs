@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-use super::block::{Stack, Workspace};
+use super::block::{Stack, Wanted, Workspace};
 use super::norm::Norm;
 use super::strips::{Strip, Strips, WIDTH};
 use crate::tokenize::Sequence;
@@ -61,20 +61,23 @@ impl Bert {
     }
 
     fn pass(&self, texts: &[Sequence], features: &mut [f32], layers: &[usize], work: &mut Workspace) {
-        let mut ends = Vec::with_capacity(texts.len());
+        work.ends.clear();
+        let mut rows = 0;
         for text in texts {
-            ends.push(ends.last().unwrap_or(&0) + text.tokens.len());
+            rows += text.tokens.len();
+            work.ends.push(rows);
         }
-        if ends.last() == Some(&0) {
+        if rows == 0 {
             return;
         }
-        self.embed(texts, *ends.last().unwrap_or(&0), &mut work.x);
+        self.embed(texts, rows, &mut work.x);
         let row = features.len() / texts.len();
-        self.stack.forward(work, &ends, |block, work| {
+        let first = (self.pool == Pool::First).then_some(1);
+        self.stack.forward(work, Wanted { layers, first }, |block, work| {
             for (slot, _) in layers.iter().enumerate().filter(|(_, layer)| **layer == block) {
                 features.par_chunks_mut(row).enumerate().for_each(|(i, features)| {
-                    let start = if i == 0 { 0 } else { ends[i - 1] };
-                    self.pooled(&work.x, start..ends[i], &mut features[slot * self.d..][..self.d]);
+                    let start = if i == 0 { 0 } else { work.ends[i - 1] };
+                    self.pooled(&work.x, start..work.ends[i], &mut features[slot * self.d..][..self.d]);
                 });
             }
         });

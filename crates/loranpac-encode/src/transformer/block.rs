@@ -7,7 +7,9 @@
 //!
 //! LayerScale is part of the weights: the outputs of the last linear layer of each half are scaled when a model is read.
 
-use super::attention::attend;
+use std::mem;
+
+use super::attention::{Packed, attend};
 use super::linear::{Layout, Linear, Then};
 use super::math::Activation;
 use super::norm::Norm;
@@ -44,47 +46,90 @@ pub(crate) struct Stack {
     pub activation: Activation,
 }
 
-/// Memory of a forward pass, which passes reuse: the stream of tokens, and two buffers.
+/// Memory of a forward pass, which passes reuse.
 #[derive(Debug, Default)]
 pub(crate) struct Workspace {
     /// Features of all tokens between blocks.
     pub x: Strips,
+    /// The row of x after the last of each sequence.
+    pub ends: Vec<usize>,
     /// Normalised features, or what attention returns.
     pub y: Strips,
     /// Queries, keys and values, or the MLP's inner features.
-    pub wide: Strips,
+    wide: Strips,
+    /// The tokens that remain, where not all do: features, then queries; and their ends.
+    few: [Strips; 2],
+    few_ends: Vec<usize>,
+}
+
+/// Which layers are wanted, and which tokens of them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub layers: &'a [usize],
+    /// The first tokens of each sequence, or all.
+    pub first: Option<usize>,
 }
 
 impl Stack {
-    /// Runs the blocks on `work.x`, whose sequences are given by the row after their last. Calls `each` after each block with its index.
-    pub fn forward(&self, work: &mut Workspace, ends: &[usize], mut each: impl FnMut(usize, &mut Workspace)) {
-        for (i, block) in self.blocks.iter().enumerate() {
-            self.run(block, work, ends);
+    /// Runs the blocks on `work.x` up to the last wanted layer. Calls `each` after each block with its index.
+    ///
+    /// After the last block, `work.x` and `work.ends` have the wanted tokens alone. The others have no part in it but their keys and values: a ViT
+    /// of 12 layers whose feature is the class token saves 7% of the whole.
+    pub fn forward(&self, work: &mut Workspace, wanted: Wanted<'_>, mut each: impl FnMut(usize, &mut Workspace)) {
+        let last = wanted.layers.iter().copied().max();
+        for (i, block) in self.blocks.iter().enumerate().take_while(|(i, _)| Some(*i) <= last) {
+            self.attend(block, work, wanted.first.filter(|_| Some(i) == last));
+            self.transform(block, work);
             each(i, work);
         }
     }
 
-    fn run(&self, block: &Block, work: &mut Workspace, ends: &[usize]) {
-        let Workspace { x, y, wide } = work;
-        match self.order {
+    /// The first half of a block. Keeps the first tokens of each sequence, or all.
+    fn attend(&self, block: &Block, work: &mut Workspace, first: Option<usize>) {
+        let Workspace { x, ends, y, wide, few: [few, queries], few_ends } = work;
+        let (heads, size) = (self.heads, self.size);
+        let strips = Layout::heads(heads, size).strips();
+        let input = match self.order {
             Order::Before => {
                 block.norm1.forward(x, y);
-                block.qkv.forward(y, wide, Then::Store);
+                &*y
             }
-            Order::After => block.qkv.forward(x, wide, Then::Store),
+            Order::After => &*x,
+        };
+        match first {
+            None => {
+                block.qkv.forward(input, wide, Then::Store);
+                let from = |strip: usize| Packed { matrix: wide, strip, ends };
+                attend(from(0), from(strips), heads, size, y);
+            }
+            Some(count) => {
+                block.qkv.outputs(strips..3 * strips).forward(input, wide, Then::Store);
+                input.first_of_each(ends, count, few, few_ends);
+                block.qkv.outputs(0..strips).forward(few, queries, Then::Store);
+                let packed = |matrix, ends| Packed { matrix, strip: 0, ends };
+                attend(packed(queries, few_ends), packed(wide, ends), heads, size, y);
+                x.first_of_each(ends, count, few, few_ends);
+                mem::swap(x, few);
+                mem::swap(ends, few_ends);
+            }
         }
-        attend(wide, ends, self.heads, self.size, y);
         block.project.forward(y, x, Then::Add);
-        match self.order {
+        if self.order == Order::After {
+            block.norm1.in_place(x);
+        }
+    }
+
+    /// The second half of a block.
+    fn transform(&self, block: &Block, work: &mut Workspace) {
+        let Workspace { x, y, wide, .. } = work;
+        let input = match self.order {
             Order::Before => {
                 block.norm2.forward(x, y);
-                block.expand.forward(y, wide, Then::Activate(self.activation));
+                &*y
             }
-            Order::After => {
-                block.norm1.in_place(x);
-                block.expand.forward(x, wide, Then::Activate(self.activation));
-            }
-        }
+            Order::After => &*x,
+        };
+        block.expand.forward(input, wide, Then::Activate(self.activation));
         block.contract.forward(wide, x, Then::Add);
         if self.order == Order::After {
             block.norm2.in_place(x);
@@ -225,13 +270,23 @@ pub(crate) mod tests {
                     activation: Activation::Gelu,
                 };
                 let x = random(30 * d, 1);
-                let mut work = Workspace { x: matrix(&x, d), ..Workspace::default() };
-                stack.forward(&mut work, &[12, 30], |_, _| {});
+                let input = matrix(&x, d);
+                let forward = |first: Option<usize>| {
+                    let mut work = Workspace { ends: vec![12, 30], ..Workspace::default() };
+                    input.first_of_each(&[30], 30, &mut work.x, &mut Vec::new());
+                    stack.forward(&mut work, Wanted { layers: &[0], first }, |_, _| {});
+                    work
+                };
+                let work = forward(None);
                 let x: Vec<f64> = x.iter().map(|x| f64::from(*x)).collect();
                 let raw = random_block(d, inner, scaled, 10);
                 let run = |x: &[f64]| naive(x, &raw, (heads, size), order, 1e-6, &gelu);
                 let expected = [run(&x[..12 * d]), run(&x[12 * d..])].concat();
                 close(&rows(&work.x, d), &expected, 3e-6);
+                // The first tokens alone are the same to the last bit.
+                let (all, few) = (rows(&work.x, d), forward(Some(2)));
+                assert_eq!(few.ends, [2, 4]);
+                assert_eq!(rows(&few.x, d), [&all[..2 * d], &all[12 * d..14 * d]].concat());
             }
         }
     }

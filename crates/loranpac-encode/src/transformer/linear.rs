@@ -1,5 +1,7 @@
 //! Linear layers: `y = x W' + b`, with what follows them (activation, residual connection) done while a tile is in registers or L1.
 
+use std::ops::Range;
+
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
@@ -87,22 +89,38 @@ impl Linear {
         Linear { inputs: padded, weights: packed, bias: biases }
     }
 
-    /// Strips of a row of outputs.
-    pub fn strips(&self) -> usize {
-        self.bias.len()
+    /// The layer with these strips of its outputs alone.
+    pub fn outputs(&self, strips: Range<usize>) -> Outputs<'_> {
+        let weights = &self.weights[strips.start * self.inputs..strips.end * self.inputs];
+        Outputs { inputs: self.inputs, weights, bias: &self.bias[strips] }
     }
 
     /// Applies the layer to all rows of x. Gives y its shape, unless it is added to.
     pub fn forward(&self, x: &Strips, y: &mut Strips, then: Then) {
+        self.outputs(0..self.bias.len()).forward(x, y, then);
+    }
+}
+
+/// Some outputs of a linear layer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Outputs<'a> {
+    inputs: usize,
+    weights: &'a [Strip],
+    bias: &'a [Strip],
+}
+
+impl Outputs<'_> {
+    /// Applies them to all rows of x. Gives y its shape, unless it is added to.
+    pub fn forward(self, x: &Strips, y: &mut Strips, then: Then) {
+        let strips = self.bias.len();
         assert_eq!(x.strips() * WIDTH, self.inputs, "inputs of a linear layer");
         if matches!(then, Then::Add) {
-            assert_eq!((y.rows(), y.strips()), (x.rows(), self.strips()), "shape of a residual connection");
+            assert_eq!((y.rows(), y.strips()), (x.rows(), strips), "shape of a residual connection");
         } else {
-            y.reshape(x.rows(), self.strips());
+            y.reshape(x.rows(), strips);
         }
         // Whole tiles.
         let block = (BLOCK / (self.inputs * size_of::<f32>() * ROWS)).max(4) * ROWS;
-        let strips = self.strips();
         let x = x.from(0);
         let mut pieces = y.cut_evenly(block);
         pieces.par_iter_mut().enumerate().for_each(|(i, y)| {

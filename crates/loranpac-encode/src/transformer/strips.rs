@@ -102,6 +102,21 @@ impl Strips {
         }
     }
 
+    /// Copies the first rows of each group of rows, at most `count`. Groups are given by the row after their last, and so are those of the result.
+    pub fn first_of_each(&self, ends: &[usize], count: usize, out: &mut Strips, out_ends: &mut Vec<usize>) {
+        let starts = [0].into_iter().chain(ends.iter().copied());
+        let kept = || starts.clone().zip(ends).map(|(start, end)| start..*end.min(&(start + count)));
+        out_ends.clear();
+        out_ends.extend(kept().scan(0, |rows, kept| {
+            *rows += kept.len();
+            Some(*rows)
+        }));
+        out.reshape(out_ends.last().copied().unwrap_or(0), self.strips);
+        for (s, out) in out.strips_mut().enumerate() {
+            out.iter_mut().zip(kept().flatten()).for_each(|(out, row)| *out = self.strip(s)[row]);
+        }
+    }
+
     /// Cuts the rows into groups that end at the given rows. Returns all strips of the first group, then of the next.
     pub fn cut(&mut self, ends: impl Iterator<Item = usize>) -> Vec<&mut [Strip]> {
         let mut rest: Vec<&mut [Strip]> = self.strips_mut().collect();
@@ -161,6 +176,19 @@ mod tests {
             matrix.cut_evenly(3).iter().map(|piece| piece.len()).collect::<Vec<_>>(),
             [3, 3, 3, 3, 3, 3, 1, 1, 1]
         );
+    }
+
+    #[test]
+    fn the_first_rows_of_each_group_are_copied() {
+        let mut matrix = Strips::default();
+        matrix.reshape(7, 2);
+        for strip in matrix.strips_mut() {
+            strip.iter_mut().enumerate().for_each(|(t, strip)| strip.0[0] = t as f32);
+        }
+        let (mut first, mut ends) = (Strips::default(), Vec::new());
+        matrix.first_of_each(&[1, 1, 4, 7], 2, &mut first, &mut ends);
+        assert_eq!(ends, [1, 1, 3, 5]);
+        assert_eq!(first.strip(1)[..5].iter().map(|strip| strip.0[0]).collect::<Vec<_>>(), [0., 1., 2., 4., 5.]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-use super::block::{Stack, Workspace};
+use super::block::{Stack, Wanted, Workspace};
 use super::linear::{Linear, Then};
 use super::norm::Norm;
 use super::strips::{Strip, Strips, WIDTH};
@@ -115,12 +115,15 @@ impl Vit {
 
     fn pass(&self, planes: &[f32], features: &mut [f32], layers: &[usize], work: &mut Workspace) {
         let n = planes.len() / (3 * self.side * self.side);
-        let ends: Vec<usize> = (1..=n).map(|image| image * self.tokens()).collect();
         self.embed(planes, n, work);
         let row = features.len() / n;
-        self.stack.forward(work, &ends, |block, work| {
+        let first = match self.head.pool {
+            Pool::First(count) => Some(count),
+            Pool::Patches => None,
+        };
+        self.stack.forward(work, Wanted { layers, first }, |block, work| {
             for (slot, _) in layers.iter().enumerate().filter(|(_, layer)| **layer == block) {
-                let pooled = self.pooled(work, n);
+                let pooled = self.pooled(work);
                 for (features, pooled) in features.chunks_mut(row).zip(pooled.chunks(self.dim())) {
                     features[slot * self.dim()..][..self.dim()].copy_from_slice(pooled);
                 }
@@ -128,10 +131,12 @@ impl Vit {
         });
     }
 
-    /// Patches, prefix and positions into `work.x`.
+    /// Patches, prefix and positions into `work.x`. A sequence of tokens for each image.
     fn embed(&self, planes: &[f32], n: usize, work: &mut Workspace) {
         let (p, side, tokens, prefix) = (self.patch, self.side, self.tokens(), self.prefix.len());
         let grid = side / p;
+        work.ends.clear();
+        work.ends.extend((1..=n).map(|image| image * tokens));
         // Where the pixels of a patch are, from its first: planes, rows and columns as in the weights.
         let pixels: Vec<usize> = (0..3 * p * p).map(|k| k / (p * p) * side * side + k / p % p * side + k % p).collect();
         work.y.reshape(n * tokens, pixels.len().div_ceil(WIDTH));
@@ -163,11 +168,10 @@ impl Vit {
         }
     }
 
-    /// The features of all images from the tokens in `work.x`. Overwrites `work.y`.
-    fn pooled(&self, work: &mut Workspace, n: usize) -> Vec<f32> {
+    /// The features of all images from the tokens in `work.x`.
+    fn pooled(&self, work: &Workspace) -> Vec<f32> {
         let Head { norm, pool, fc_norm, projection } = &self.head;
-        let tokens = self.tokens();
-        let mut features = vec![0.0; n * self.d];
+        let mut features = vec![0.0; work.ends.len() * self.d];
         let add = |features: &mut [f32], x: &Strips, rows: std::ops::Range<usize>, norm: Option<&Norm>| {
             let mut row = vec![0.0; self.d];
             let share = 1.0 / rows.len() as f32;
@@ -179,10 +183,11 @@ impl Vit {
                 features.iter_mut().zip(&row).for_each(|(feature, x)| *feature += x * share);
             }
         };
-        for (i, feature) in features.chunks_mut(self.d).enumerate() {
+        let starts = [0].into_iter().chain(work.ends.iter().copied());
+        for (feature, (start, end)) in features.chunks_mut(self.d).zip(starts.zip(&work.ends)) {
             let rows = match pool {
-                Pool::First(count) => i * tokens..i * tokens + count,
-                Pool::Patches => i * tokens + self.prefix.len()..(i + 1) * tokens,
+                Pool::First(count) => start..start + count,
+                Pool::Patches => start + self.prefix.len()..*end,
             };
             add(feature, &work.x, rows, norm.as_ref());
             if let Some(norm) = fc_norm {
