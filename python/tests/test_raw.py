@@ -115,7 +115,7 @@ def test_images_are_read_from_files(tmp_path):
     "x, error, message",
     [
         ("one text", TypeError, "X: a list of texts is expected, not one str; put it into a list"),
-        ([], ValueError, "Expected 2D array, got 1D array|Found array with 0 sample"),
+        ([], ValueError, "Found array with 0 sample"),
         (["a", None], ValueError, r"X\[1\] is missing"),
         ([None, None], ValueError, r"X\[0\] is missing"),
         (["a", 3], TypeError, r"X\[1\]: text-ngrams reads texts, not int"),
