@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from loranpac import _engine
 from loranpac._encoder import Encoder
-from loranpac._inputs import is_raw, needs_encoder
+from loranpac._inputs import checked, is_raw, needs_encoder
 from loranpac._models import Path
 from loranpac._progress import encoding_progress
 
@@ -84,6 +84,7 @@ class Encoding:
         own = self._own_encoder()
         if not isinstance(own, Encoder):
             raise ValueError(f"X: images and texts need an encoder, and encoder={own!r} is a name only; give its path")
+        checked(X, own.modality, "X")
         if fitted and own.dim != self.n_features_in_:
             # The wording is scikit-learn's for features.
             name = type(self).__name__

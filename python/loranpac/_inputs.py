@@ -18,8 +18,6 @@ def is_raw(X: Any) -> bool:
         return True
     if not _is_list(X):
         return _is_single(X)
-    if len(X) == 0:
-        return False
     first = _first(X)
     return first is None or _is_single(first) or _dimensions(first) > 1
 

@@ -18,7 +18,11 @@ import loranpac
 from loranpac import Encoder, LoRanPACClassifier, make
 
 WIDTH = 300
-WORDS = {"parcel": ["parcel", "late", "courier", "delivery"], "music": ["song", "play", "album", "volume"], "alarm": ["wake", "alarm", "clock", "snooze"]}
+WORDS = {
+    "parcel": ["parcel", "late", "courier", "delivery"],
+    "music": ["song", "play", "album", "volume"],
+    "alarm": ["wake", "alarm", "clock", "snooze"],
+}
 
 
 def sentences(intents, count=12, seed=0):
@@ -48,6 +52,13 @@ def texts():
 def command(*arguments):
     arguments = [sys.executable, "-m", "loranpac", *map(str, arguments)]
     return subprocess.run(arguments, capture_output=True, text=True, check=False)
+
+
+def succeeds(*arguments):
+    """The output of a command that succeeds."""
+    done = command(*arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.mark.parametrize("encoder", ["text-ngrams", Encoder("text-ngrams", n_jobs=1)], ids=["name", "object"])
@@ -104,7 +115,7 @@ def test_images_are_read_from_files(tmp_path):
     "x, error, message",
     [
         ("one text", TypeError, "X: a list of texts is expected, not one str; put it into a list"),
-        ([], ValueError, "Expected 2D array, got 1D array|Found array with 0 sample"),
+        ([], ValueError, "Found array with 0 sample"),
         (["a", None], ValueError, r"X\[1\] is missing"),
         ([None, None], ValueError, r"X\[0\] is missing"),
         (["a", 3], TypeError, r"X\[1\]: text-ngrams reads texts, not int"),
@@ -124,29 +135,15 @@ def test_wrong_inputs_are_refused_and_change_nothing(texts, x, error, message):
     np.testing.assert_array_equal(texts.decision_function(["parcel"]), before)
 
 
-def test_labels_are_checked_before_anything_is_encoded():
-    class Text(str):
-        """A text that must not be read."""
-
-        def __len__(self):
-            pytest.fail("the text was read")
-
-    def unread():
-        yield "a"
-        pytest.fail("a text was encoded")
-
+def test_labels_are_checked_before_anything_is_encoded(monkeypatch):
+    monkeypatch.setattr(Encoder, "_encode", lambda *_, **__: pytest.fail("texts were encoded"))
     model = LoRanPACClassifier(width=WIDTH, encoder="text-ngrams")
-    encode = Encoder._encode
-    Encoder._encode = lambda *_, **__: pytest.fail("texts were encoded")
-    try:
-        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-            model.fit(["a", "b"], ["x"])
-        with pytest.raises(ValueError, match="NaN"):
-            model.fit(["a", "b"], [1.0, np.nan])
-        with pytest.raises(NotFittedError):
-            model.predict(["a"])
-    finally:
-        Encoder._encode = encode
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.fit(["a", "b"], ["x"])
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(["a", "b"], [1.0, np.nan])
+    with pytest.raises(NotFittedError):
+        model.predict(["a"])
 
 
 def test_without_an_encoder_texts_are_refused_with_advice(blobs):
@@ -223,16 +220,13 @@ def test_a_saved_model_finds_its_encoder(texts, tmp_path):
 def test_the_command_line_reads_what_python_has_saved_and_the_other_way_round(texts, tmp_path):
     path, table = tmp_path / "m.lrp", tmp_path / "new.csv"
     texts.save(path)
-    recorded = json.loads((path / "manifest.json").read_text())["encoder"] if (path / "manifest.json").exists() else None
-    assert recorded is None or recorded["reference"]["digest"] == Encoder("text-ngrams").digest
     table.write_text("text,label\nwake me up and snooze,alarm\nalarm clock,alarm\n")
-    learned = command("learn", path, table, "--no-cache")
-    assert learned.returncode == 0, learned.stderr
-    model = LoRanPACClassifier.load(path)
-    assert model.predict(["snooze the alarm", "the parcel is late"]).tolist() == ["alarm", "parcel"]
-    answers = command("predict", path, table, "--no-cache")
-    assert answers.returncode == 0, answers.stderr
-    assert [line.split(",")[-1] for line in answers.stdout.split()[1:]] == ["alarm", "alarm"] or "alarm" in answers.stdout
+    succeeds("learn", path, table, "--no-cache")
+    model, new = LoRanPACClassifier.load(path), ["snooze the alarm", "the parcel is late"]
+    assert model.predict(new).tolist() == ["alarm", "parcel"]
+    table.write_text("\n".join(["text", *new]))
+    answers = [json.loads(line) for line in succeeds("predict", path, table, "--no-cache", "--to", "jsonl").splitlines()]
+    assert [answer["label"] for answer in answers] == ["alarm", "parcel"]
     refused = command("predict", path, table, "--encoder", "image-basic", "--no-cache")
     assert refused.returncode != 0 and "another encoder" in refused.stderr
 
@@ -240,9 +234,8 @@ def test_the_command_line_reads_what_python_has_saved_and_the_other_way_round(te
     for number, (image, label) in enumerate(zip(images, labels)):
         (tmp_path / "photos" / label).mkdir(parents=True, exist_ok=True)
         Image.fromarray(image).save(tmp_path / "photos" / label / f"{number}.png")
-    for arguments in (("init", tmp_path / "i.lrp", "--encoder", "image-basic", "--width", WIDTH), ("learn", tmp_path / "i.lrp", tmp_path / "photos", "--no-cache")):
-        done = command(*arguments)
-        assert done.returncode == 0, done.stderr
+    succeeds("init", tmp_path / "i.lrp", "--encoder", "image-basic", "--width", WIDTH)
+    succeeds("learn", tmp_path / "i.lrp", tmp_path / "photos", "--no-cache")
     model = LoRanPACClassifier.load(tmp_path / "i.lrp")
     assert model.encoder == Encoder("image-basic") and model.score(images, labels) == 1.0
 
@@ -275,7 +268,7 @@ def test_pickles_clones_and_parameters_keep_the_encoder(texts):
         assert again.encoder == encoder and again.get_params() == texts.get_params()
         np.testing.assert_array_equal(again.decision_function(x), texts.decision_function(x))
         assert clone(texts).encoder == encoder and not hasattr(clone(texts), "classes_")
-    assert repr(texts).endswith("encoder=Encoder('text-ngrams'), width=300)") or "Encoder('text-ngrams')" in repr(texts)
+    assert repr(texts) == "LoRanPACClassifier(encoder=Encoder('text-ngrams'), width=300)"
 
 
 def test_scikit_learn_searches_over_texts():

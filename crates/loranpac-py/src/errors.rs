@@ -50,6 +50,7 @@ pub fn encode(error: loranpac_encode::Error) -> PyErr {
     match &error {
         Error::Read { source, .. } | Error::Cache { source, .. } => io(source.kind(), error),
         Error::NotFound { .. } => PyFileNotFoundError::new_err(shown(error)),
+        Error::ServerInModel { .. } => value(format!("{error}: load(path, encoder=...)")),
         Error::Server { .. } => PyConnectionError::new_err(shown(error)),
         Error::Modality { .. } => PyTypeError::new_err(shown(error)),
         _ => value(error),
