@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn a_panic_becomes_an_error_and_the_fence_ends() {
-        assert_eq!(fenced(|| fenced(|| is_fenced())), Ok(Ok(true)));
+        assert_eq!(fenced(|| fenced(is_fenced)), Ok(Ok(true)));
         let nested = fenced(|| {
             let inner: Result<(), Panicked> = fenced(|| std::panic::resume_unwind(Box::new("damaged")));
             (inner, is_fenced())

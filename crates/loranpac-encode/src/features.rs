@@ -277,7 +277,7 @@ mod tests {
         for (dim, layers) in [(2, vec![11]), (1, vec![5, 11])] {
             let parts = || {
                 let train = part(&[a.clone(), b.clone(), a.clone()], &vec![domain.clone(); 3]);
-                [Part::default(), train, part(&[b.clone()], &[domain.clone()])]
+                [Part::default(), train, part(std::slice::from_ref(&b), std::slice::from_ref(&domain))]
             };
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("f.npz");
