@@ -49,7 +49,7 @@ fn no_file_breaks_a_promise() {
     }
 }
 
-/// Writes the corpora anew, but those of images (`fuzz/images.py`).
+/// Writes the corpora anew, but those of images and Parquet (`fuzz/seeds.py`).
 /// `cargo test -p loranpac-encode --features parquet --test corpus -- --ignored`
 #[test]
 #[ignore = "writes files"]

@@ -1,6 +1,6 @@
-"""Writes the corpora of the targets image and jpeg: small pictures of every kind that PIL can write.
+"""Writes the corpora of the targets image and jpeg, small pictures of every kind that PIL can write, and Parquet files of texts.
 
-    python fuzz/images.py      # needs Pillow
+    python fuzz/seeds.py      # needs Pillow and pyarrow
 """
 
 import io
@@ -8,6 +8,8 @@ import pathlib
 import struct
 import zlib
 
+import pyarrow
+import pyarrow.parquet
 from PIL import Image
 
 CORPUS = pathlib.Path(__file__).parent / "corpus"
@@ -109,6 +111,28 @@ JPEGS = {
     "rotated": encoded("RGB", "JPEG", exif=rotated(3)),
     "fine": encoded("RGB", "JPEG", quality=100),
 }
+
+
+
+def table(texts, **options):
+    """Texts with labels in a Parquet file."""
+    file = io.BytesIO()
+    labels = [["dinner", "greeting"][row % 2] for row in range(len(texts))]
+    pyarrow.parquet.write_table(pyarrow.table({"text": texts, "label": labels}), file, store_schema=False, **options)
+    return file.getvalue()
+
+
+TABLES = {
+    "corpus/table/parquet-plain": table(["hello", "", "a \u00e9"], compression="none", use_dictionary=False),
+    "corpus/table/parquet-dictionary": table(["hello", "hello", "b"], compression="gzip"),
+    # One text of a megabyte, to which many rows refer.
+    "regressions/table/long-dictionary": table(["x" * (1 << 20)] * 300, compression="gzip"),
+}
+
+for name, data in TABLES.items():
+    path = CORPUS.parent / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
 
 for target, files in [("image", IMAGES), ("jpeg", JPEGS)]:
     folder = CORPUS / target
