@@ -10,8 +10,6 @@
 //!
 //! A call costs `2 * 32 * k * rows` flops, reads A once and B once per tile.
 
-use std::array;
-
 use pulp::Simd;
 
 use super::strips::{Left, Strip, WIDTH};
@@ -50,6 +48,9 @@ pub(crate) fn product<S: Simd>(
 }
 
 /// One tile of R rows and V vectors. Returns R.
+///
+/// The sums are only ever indexed by constants once the loops are unrolled: the compiler then keeps them in registers. A slice of them, or an
+/// iterator over them, would make it store each sum in each step.
 #[inline(always)]
 fn multiply<S: Simd, const R: usize, const V: usize>(
     simd: S,
@@ -62,8 +63,7 @@ fn multiply<S: Simd, const R: usize, const V: usize>(
     for (p, b) in b.chunks(WIDTH).enumerate() {
         let a: &[Strip; R] = a.data[p * a.stride + row..].first_chunk().expect("the rows of a tile");
         for (k, b) in b.iter().enumerate() {
-            let b = b.vectors::<S>();
-            let b: [S::f32s; V] = array::from_fn(|j| b[j]);
+            let b: &[S::f32s; V] = b.vectors::<S>().first_chunk().expect("the vectors of a strip");
             for i in 0..R {
                 let a = simd.splat_f32s(a[i].0[k % WIDTH]);
                 for j in 0..V {
@@ -72,8 +72,11 @@ fn multiply<S: Simd, const R: usize, const V: usize>(
             }
         }
     }
-    for (strip, sums) in tile.iter_mut().zip(&sums) {
-        strip.vectors_mut::<S>().copy_from_slice(sums);
+    for i in 0..R {
+        let strip: &mut [S::f32s; V] = tile[i].vectors_mut::<S>().first_chunk_mut().expect("the vectors of a strip");
+        for j in 0..V {
+            strip[j] = sums[i][j];
+        }
     }
     R
 }
