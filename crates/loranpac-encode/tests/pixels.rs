@@ -7,7 +7,7 @@ use loranpac_encode::{Encoder, ImageBasic, Limits, Preprocess, hex};
 use sha2::{Digest, Sha256};
 
 /// An image of every kind, in the corpora of the fuzz targets.
-const IMAGES: [&str; 33] = [
+const IMAGES: [&str; 32] = [
     "image/bmp-bits",
     "image/bmp-palette",
     "image/bmp-rgb",
@@ -27,7 +27,6 @@ const IMAGES: [&str; 33] = [
     "image/tiff-deflate",
     "image/tiff-grey",
     "image/tiff-lzw",
-    "image/tiff-palette",
     "image/tiff-plain",
     "image/tiff-rotated",
     "image/webp-lossless",
@@ -58,7 +57,7 @@ const SETTINGS: [&str; 8] = [
 /// The version of pixels, and the digest of what it makes of the images. If this test fails, decoding, resizing or
 /// normalising has changed, and with it the features of every image encoder: raise `image::VERSION`, and write the new
 /// digest here. Models then refuse their encoders, because their features are others.
-const PINNED: (u32, &str) = (1, "");
+const PINNED: (u32, &str) = (1, "adc6f168b88155245f3dfa90435371a4b515257d9ac4aca04a627b96838116e3");
 
 #[test]
 fn the_bytes_of_images_belong_to_their_version() {

@@ -162,6 +162,10 @@ fn learn_file(
     let stdin = file.as_os_str() == "-";
     let whole_in_memory = model.manifest().config.schedule == Schedule::Paper;
     if let Some(plan) = &plan {
+        // Standard input, which was not surveyed, may have had the same samples.
+        if let Some(task) = plan.tasks.iter().find(|task| !args.again && known.contains_key(&task.digest)) {
+            refuse_again(model, &shown(file), &task.digest, args.skip)?;
+        }
         check_memory(model, &shown(file), plan, args, &known)?;
     }
     let plan = plan.map(|plan| plan.tasks);

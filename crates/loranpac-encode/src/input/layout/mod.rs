@@ -161,7 +161,7 @@ pub(super) fn is_ignored(name: &str, folder: bool) -> bool {
 
 /// The name of an entry of an archive, without what means the same place.
 pub(super) fn clean(name: &[u8]) -> String {
-    let parts = name.split(|byte| matches!(byte, b'/' | b'\\')).filter(|part| !matches!(part, b"" | b"."));
+    let parts = name.split(|byte| matches!(byte, b'/' | b'\\')).filter(|part| !matches!(*part, b"" | b"."));
     parts.map(readable).collect::<Vec<_>>().join("/")
 }
 
