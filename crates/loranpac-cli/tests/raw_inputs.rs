@@ -63,13 +63,18 @@ fn a_cache_without_write_access_is_read() {
     let cache = place.path().join("cache");
     let file = fs::read_dir(&cache).unwrap().next().unwrap().unwrap().path();
     let before = fs::read(&file).unwrap();
-    let protect = |mode: &str| assert!(Command::new("chmod").args(["-R", mode]).arg(&cache).status().unwrap().success());
+    let protect =
+        |mode: &str| assert!(Command::new("chmod").args(["-R", mode]).arg(&cache).status().unwrap().success());
     protect("a-w");
     fs::write(&table, fs::read_to_string(&table).unwrap() + "a new text,pay,train\n").unwrap();
     let output = call(&["embed", "text-ngrams", &table, "-o", &out, "--json"]);
     let result: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!((&result["samples"], &result["computed"]), (&31.into(), &1.into()));
-    assert!(notes(&output).contains("warning: the cache") && notes(&output).contains("only read"), "{}", notes(&output));
+    assert!(
+        notes(&output).contains("warning: the cache") && notes(&output).contains("only read"),
+        "{}",
+        notes(&output)
+    );
     // One warning for a command that reads inputs several times, and features are computed once.
     place.say(&["init", &model, "--encoder", "text-ngrams", "--width", "100"]);
     let output = call(&["learn", &model, &table]);

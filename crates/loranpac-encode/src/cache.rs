@@ -49,8 +49,7 @@ impl Cache {
     /// If the folder or the file cannot be created or read for another reason.
     pub fn open(folder: &Path, digest: &[u8; 32], row: usize) -> Result<Cache, Error> {
         let path = folder.join(format!("{}.rows", hex(digest)));
-        let create =
-            || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map(Some);
+        let create = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map(Some);
         let (file, unwritable) = match std::fs::create_dir_all(folder).and_then(|()| create()) {
             Ok(file) => (file, None),
             Err(error) if is_denied(&error) => match File::open(&path) {

@@ -367,7 +367,8 @@ fn names_that_are_not_utf8_stay_different() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, "x").unwrap();
     }
-    let expected = [r"caf\xe9/b\xfe.png: caf\xe9 - -", r"caf\xe9/b\xff.png: caf\xe9 - -", "caf\u{e9}/a.png: caf\u{e9} - -"];
+    let expected =
+        [r"caf\xe9/b\xfe.png: caf\xe9 - -", r"caf\xe9/b\xff.png: caf\xe9 - -", "caf\u{e9}/a.png: caf\u{e9} - -"];
     let found: Vec<String> = read(place.path(), &images()).unwrap().iter().map(shown).collect();
     assert_eq!(found, expected);
     let single = place.path().join(OsStr::from_bytes(b"caf\xe9/b\xff.png"));

@@ -120,7 +120,11 @@ fn a_huge_image_in_a_small_file_is_refused_within_the_limit_on_memory() {
     assert!(world.call(&["init", "m.lrp", "--encoder", "image-basic", "--width", "50"]).status.success());
     let before = std::fs::read(world.at("m.lrp/MANIFEST")).unwrap();
     let output = run(&["learn", "m.lrp", "photos", "--no-cache"]);
-    assert!(!output.status.success() && words.iter().all(|word| message(&output).contains(word)), "{}", message(&output));
+    assert!(
+        !output.status.success() && words.iter().all(|word| message(&output).contains(word)),
+        "{}",
+        message(&output)
+    );
     assert_eq!(std::fs::read(world.at("m.lrp/MANIFEST")).unwrap(), before);
     assert!(run(&["learn", "m.lrp", "photos", "--no-cache", "--skip-bad"]).status.success());
     let output = run(&["predict", "m.lrp", "photos/red/huge.png", "--no-cache"]);
