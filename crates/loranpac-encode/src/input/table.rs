@@ -19,12 +19,15 @@ const PATHS: &[&str] = &["path", "file", "file_name", "filename", "image"];
 const ROWS: usize = 256;
 
 pub(super) struct Table {
-    source: Origin,
+    /// Its file, or its name in messages.
+    path: PathBuf,
     /// Paths are relative to this folder.
     folder: PathBuf,
     texts: Texts,
-    /// Whether labels, and domains, are texts although some are written as integers. Known after the first row.
-    kinds: Option<[bool; 2]>,
+    /// The same table, until its labels and domains have been seen.
+    unseen: Option<Texts>,
+    /// Whether labels, and domains, are texts although some are written as integers.
+    kinds: [bool; 2],
     /// Rows that were read, the next one last.
     rows: Vec<TextRow>,
     /// Rows that were returned.
@@ -83,15 +86,17 @@ impl Table {
         {
             return Err(Error::NoSplit { path: path.to_owned(), split: split.name() });
         }
-        Ok(Table { source, folder, texts, kinds: None, rows: Vec::new(), row: 0, options: options.clone() })
+        let tagged = texts.has_labels() || texts.has_domains();
+        let unseen = tagged.then(|| source.open()).transpose()?;
+        let (kinds, rows) = ([false; 2], Vec::new());
+        Ok(Table { path: source.path, folder, texts, unseen, kinds, rows, row: 0, options: options.clone() })
     }
 
     /// The next row of the split; none at the end.
     fn row(&mut self) -> Result<Option<TextRow>, Error> {
-        let kinds = match self.kinds {
-            Some(kinds) => kinds,
-            None => *self.kinds.insert(kinds(self.source.open()?)?),
-        };
+        if let Some(unseen) = self.unseen.take() {
+            self.kinds = kinds(unseen)?;
+        }
         loop {
             if self.rows.is_empty() {
                 self.rows = self.texts.next(ROWS)?;
@@ -100,7 +105,7 @@ impl Table {
             let Some(mut row) = self.rows.pop() else { return Ok(None) };
             self.row += 1;
             if self.options.takes(row.split) {
-                for (tag, is_text) in [&mut row.label, &mut row.domain].into_iter().zip(kinds) {
+                for (tag, is_text) in [&mut row.label, &mut row.domain].into_iter().zip(self.kinds) {
                     if let Some(tag) = tag.as_mut().filter(|_| is_text) {
                         *tag = Label::Text(tag.to_string());
                     }
@@ -113,8 +118,8 @@ impl Table {
     /// The row that was returned last, as messages name it.
     fn place(&self, line: Option<u64>) -> String {
         match line {
-            Some(line) => files::place(&self.source.path, line),
-            None => format!("{}: row {}", self.source.path.display(), self.row - 1),
+            Some(line) => files::place(&self.path, line),
+            None => format!("{}: row {}", self.path.display(), self.row - 1),
         }
     }
 }
@@ -124,9 +129,6 @@ impl Table {
 fn kinds(mut texts: Texts) -> Result<[bool; 2], Error> {
     let is_text = |tag: &Option<Label>| matches!(tag, Some(Label::Text(_)));
     let mut kinds = [false; 2];
-    if !texts.has_labels() && !texts.has_domains() {
-        return Ok(kinds);
-    }
     loop {
         let rows = texts.next(ROWS)?;
         if rows.is_empty() {
