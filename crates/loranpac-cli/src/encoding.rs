@@ -2,11 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use loranpac_encode::{BUILT_IN, Cache, Embedding, Encoder, OpenOptions, hex};
 use loranpac_store::{Identity, Reference};
+
+use crate::say::note;
 
 /// Options of an encoder and its inputs.
 #[derive(clap::Args, Clone)]
@@ -31,6 +34,9 @@ pub struct Encoding {
     /// Time limit of a request to an embedding server
     #[arg(long, value_name = "SECONDS", default_value_t = 60, help_heading = "Encoder")]
     pub timeout: u64,
+    /// Whether the user knows that the cache cannot be written.
+    #[arg(skip)]
+    warned: Arc<AtomicBool>,
 }
 
 impl Encoding {
@@ -65,15 +71,16 @@ impl Encoding {
             Some(folder) => folder,
             None => return Ok(None),
         };
-        cache_in(&folder, encoder, layers).map(Some)
+        let row = encoder.dim() * layers.map_or(1, <[usize]>::len);
+        let cache = Cache::open(&folder, &Embedding::cache_digest(encoder, layers), row)
+            .context("cannot open the cache of features (choose another folder with --cache, or use --no-cache)")?;
+        if let Some(reason) = cache.unwritable()
+            && !self.warned.swap(true, Ordering::Relaxed)
+        {
+            note!("warning: the cache {} cannot be written, and is only read: {reason}", folder.display());
+        }
+        Ok(Some(cache))
     }
-}
-
-/// Opens the cache of an encoder in a folder.
-pub fn cache_in(folder: &Path, encoder: &dyn Encoder, layers: Option<&[usize]>) -> Result<Cache> {
-    let row = encoder.dim() * layers.map_or(1, <[usize]>::len);
-    let cache = Cache::open(folder, &Embedding::cache_digest(encoder, layers), row);
-    cache.context("cannot open the cache of features (choose another folder with --cache, or use --no-cache)")
 }
 
 /// The folder of the cache unless one is given: in the environment, or where the system has such folders.

@@ -31,7 +31,7 @@ impl RawArgs {
         if let Some(encoder) = &self.encoder {
             return Raw::open(encoder, self.layers.as_deref(), &self.encoding, quiet).map(Some);
         }
-        let Encoding { text, preprocess, skip_bad, cache, no_cache, timeout: _ } = &self.encoding;
+        let Encoding { text, preprocess, skip_bad, cache, no_cache, .. } = &self.encoding;
         let given = [
             (text.is_some(), "--text"),
             (preprocess.is_some(), "--preprocess"),

@@ -192,7 +192,7 @@ fn what_has_been_learned_is_noticed_in_whatever_file_it_comes() {
     assert_eq!((&result["tasks"], &result["samples"]), (&2.into(), &24.into()));
     let result = json(&["learn", &parts, &twice, "--task-size", "12", "--skip", "--json"]);
     assert_eq!((&result["tasks"], &result["skipped"]), (&0.into(), &2.into()));
-    refused(&["learn", &whole, &twice, &twice], &["learned before"]);
+    refused(&["learn", &whole, &twice, &twice], &["twice.csv", "also those of", "--skip", "--again"]);
     assert_eq!(json(&["learn", &whole, &twice, &twice, "--skip", "--json"])["samples_in_all"], 24);
     refused(&["learn", &model, &place.csv("b.csv", &[5], 9), "--encoder", "another"], &["another encoder", "toy"]);
 }

@@ -3,73 +3,10 @@
 mod common;
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
 
-use common::raw::{bitmap, images, texts, vit};
+use common::raw::{Place, bitmap, images, json_of, lines, texts, vit};
 use common::stdout;
-use tempfile::TempDir;
-
-/// A folder for a test, with a cache of its own.
-struct Place(TempDir);
-
-impl Place {
-    fn new() -> Place {
-        Place(TempDir::new().unwrap())
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    fn at(&self, name: &str) -> String {
-        self.path().join(name).display().to_string()
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_loranpac"));
-        command.args(arguments).env("LORANPAC_CACHE", self.path().join("cache")).env_remove("LORANPAC_ENCODERS");
-        command
-    }
-
-    fn call(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
-    }
-
-    #[track_caller]
-    fn say(&self, arguments: &[&str]) -> String {
-        stdout(&self.call(arguments))
-    }
-
-    /// Calls a command that must fail with these words, without a panic.
-    #[track_caller]
-    fn refused(&self, arguments: &[&str], words: &[&str]) {
-        let output = self.call(arguments);
-        let message = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && output.stdout.is_empty(), "{message}");
-        assert!(words.iter().all(|word| message.contains(word)) && !message.contains("panicked"), "{message}");
-    }
-
-    fn with_input(&self, arguments: &[&str], input: &str) -> Output {
-        let mut command = self.command(arguments);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-        child.wait_with_output().unwrap()
-    }
-
-    /// A model of texts that has learned a table.
-    fn tickets(&self) -> (String, String) {
-        let (model, table) = (self.at("tickets.lrp"), texts(self.path(), 150));
-        self.say(&["init", &model, "--encoder", "text-ngrams", "--width", "300"]);
-        self.say(&["learn", &model, &table]);
-        (model, table)
-    }
-}
-
-fn lines(text: &str) -> Vec<Vec<String>> {
-    text.lines().map(|line| line.split(',').map(str::to_owned).collect()).collect()
-}
 
 #[test]
 fn texts_become_labels_in_three_commands() {
@@ -287,10 +224,6 @@ fn damaged_inputs_change_nothing() {
         place.refused(&["learn", &model, &file], &[word]);
     }
     assert_eq!(place.say(&["inspect", &model, "--json"]), before);
-}
-
-fn json_of(place: &Place, arguments: &[&str]) -> serde_json::Value {
-    serde_json::from_str(&place.say(arguments)).unwrap()
 }
 
 #[test]

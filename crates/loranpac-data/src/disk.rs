@@ -102,31 +102,41 @@ impl From<OpenError> for io::Error {
 
 /// Opens a regular file for reading. Links, pipes, devices and folders are refused; opening them does not block.
 pub fn open_regular(path: &Path) -> Result<File, OpenError> {
-    open_with(OpenOptions::new().read(true), path)
+    open_with(OpenOptions::new().read(true), path, Links::Refuse)
 }
 
-/// Opens a regular file, or a link to one, for reading. Opening does not block.
+/// Opens a regular file, or a link to one, for reading. Pipes, devices and folders are refused; opening them does not
+/// block.
 pub fn open_through_links(path: &Path) -> Result<File, OpenError> {
-    open_regular(&fs::canonicalize(path)?)
+    open_with(OpenOptions::new().read(true), path, Links::Follow)
 }
 
 /// Opens a regular file in order to lock it. The file is created if it does not exist.
 pub fn open_lock(path: &Path) -> Result<File, OpenError> {
-    open_with(OpenOptions::new().write(true).create(true).truncate(false), path)
+    open_with(OpenOptions::new().write(true).create(true).truncate(false), path, Links::Refuse)
 }
 
-fn open_with(options: &mut OpenOptions, path: &Path) -> Result<File, OpenError> {
+/// What is done about symbolic links.
+#[derive(Clone, Copy, PartialEq)]
+enum Links {
+    Follow,
+    Refuse,
+}
+
+fn open_with(options: &mut OpenOptions, path: &Path, links: Links) -> Result<File, OpenError> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
         // Without O_NONBLOCK, opening a pipe waits for its other end.
-        options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        options.custom_flags(libc::O_NONBLOCK | if links == Links::Refuse { libc::O_NOFOLLOW } else { 0 });
     }
     let outcome = options.open(path);
-    let kind = match &outcome {
-        Ok(file) => file.metadata().map(|found| found.file_type()),
-        Err(_) => fs::symlink_metadata(path).map(|found| found.file_type()),
+    let kind = match (&outcome, links) {
+        (Ok(file), _) => file.metadata(),
+        (Err(_), Links::Refuse) => fs::symlink_metadata(path),
+        (Err(_), Links::Follow) => fs::metadata(path),
     };
+    let kind = kind.map(|found| found.file_type());
     match kind {
         Ok(kind) if kind.is_symlink() => Err(OpenError::NotRegular("a symbolic link")),
         Ok(kind) if kind.is_dir() => Err(OpenError::NotRegular("a folder")),
@@ -156,6 +166,9 @@ mod tests {
             assert!(matches!(open_lock(path).unwrap_err(), OpenError::NotRegular(_)));
             drop(create_anew(&RealDisk, path).unwrap());
             assert!(fs::symlink_metadata(path).unwrap().is_file());
+        }
+        for path in [folder.path(), Path::new("/dev/zero")] {
+            assert!(matches!(open_through_links(path).unwrap_err(), OpenError::NotRegular(_)));
         }
         assert_eq!(fs::read_to_string(&file).unwrap(), "contents");
         assert!(!folder.path().join("nowhere").exists());

@@ -2,12 +2,12 @@
 //!
 //! [`crate::Dataset`] is for experiments, which need training and test samples at once.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use loranpac::Label;
 
+use crate::disk;
 use crate::error::{Error, ReadError};
 use crate::formats::{self, Format, Shared, Source};
 use crate::rows::{Batch, EncodedBy, LABEL, Options, Piece, Rows, SPLIT, Split};
@@ -193,7 +193,9 @@ pub(crate) fn is_folder(path: &Path) -> Result<bool, Error> {
 /// Opens a file for reading at several offsets.
 pub(crate) fn open_shared(path: &Path) -> Result<Shared, Error> {
     let failed = |source| ReadError::new(path, source);
-    Ok(Shared::new(File::open(path).map_err(failed)?).map_err(failed)?)
+    // A pipe would wait forever, and cannot seek.
+    let file = disk::open_through_links(path).map_err(|error| failed(error.into()))?;
+    Ok(Shared::new(file).map_err(failed)?)
 }
 
 /// The format in `options`, else that of the file's extension.

@@ -29,6 +29,8 @@ pub struct TextRow {
     pub split: Option<Split>,
     /// Its domain, if the table has domains.
     pub domain: Option<Label>,
+    /// The line where it begins, from 1, in formats that have lines.
+    pub line: Option<u64>,
 }
 
 impl Texts {
@@ -75,12 +77,16 @@ impl Texts {
         if std::mem::replace(&mut self.ended, true) {
             return Ok(Vec::new());
         }
-        let TextPiece { texts, tags: [labels, splits, domains], .. } = self.rows.read(most.max(1))?;
+        let TextPiece { texts, tags: [labels, splits, domains], lines, .. } = self.rows.read(most.max(1))?;
         let splits = row_splits(&self.path, &splits, self.row)?;
         self.row += texts.len();
         self.ended = texts.is_empty();
         let (mut labels, mut splits, mut domains) = (labels.into_iter(), splits.into_iter(), domains.into_iter());
-        let row = |text| TextRow { text, label: labels.next(), split: splits.next(), domain: domains.next() };
+        let mut lines = lines.into_iter();
+        let row = |text| {
+            let (label, split, domain) = (labels.next(), splits.next(), domains.next());
+            TextRow { text, label, split, domain, line: lines.next() }
+        };
         Ok(texts.into_iter().map(row).collect())
     }
 }

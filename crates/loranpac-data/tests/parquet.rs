@@ -211,3 +211,21 @@ fn a_column_split_makes_a_table_a_data_set() {
     assert_eq!((data.train.x, data.train.y), (vec![1.0, 2.0, 5.0, 6.0], vec![1, 1]));
     assert_eq!(data.train.domain, Some(vec![Label::Integer(7), Label::Integer(9)]));
 }
+
+#[test]
+fn booleans_are_the_texts_of_csv() {
+    use parquet::data_type::{BoolType, FloatType};
+    let schema = "message m { repeated float x; required boolean y; }";
+    let schema = Arc::new(parquet::schema::parser::parse_message_type(schema).unwrap());
+    let mut file = SerializedFileWriter::new(Vec::new(), schema, Arc::default()).unwrap();
+    let mut group = file.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    column.typed::<FloatType>().write_batch(&[1.0, 2.0], Some(&[1; 2]), Some(&[0; 2])).unwrap();
+    column.close().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    column.typed::<BoolType>().write_batch(&[true, false], None, None).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    let batches = read(&file.into_inner().unwrap(), &Options::default()).unwrap();
+    assert_eq!(batches[0].labels, Some(vec![Label::from("true"), Label::from("false")]));
+}

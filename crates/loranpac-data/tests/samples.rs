@@ -197,10 +197,10 @@ fn the_first_line_of_a_table_is_a_header_if_it_is_not_numbers() {
 }
 
 #[test]
-fn json_labels_are_numbers_or_texts() {
+fn json_labels_are_numbers_or_texts_and_booleans_are_the_texts_of_csv() {
     let text = "{\"embedding\":[1],\"label\":\"7\"}\n\n{\"label\":7.0,\"embedding\":[2]}\n{\"embedding\":[3e0],\"label\":true}";
     let batch = read(text.as_bytes(), "jsonl", &Options::default()).unwrap();
-    assert_eq!(batch.labels.unwrap(), [Label::from("7"), Label::from(7), Label::from(1)]);
+    assert_eq!(batch.labels.unwrap(), [Label::from("7"), Label::from(7), Label::from("true")]);
     assert_eq!(batch.x, [1.0, 2.0, 3.0]);
 }
 

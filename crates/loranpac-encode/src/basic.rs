@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 
 use crate::encoder::{Batch, Encoder, Image, check_layers};
 use crate::error::Error;
+use crate::image;
 use crate::modality::Modality;
 use crate::preprocess::{Filter, Preprocess, Resize};
 
@@ -63,7 +64,7 @@ impl Encoder for ImageBasic {
 
     fn digest(&self) -> [u8; 32] {
         // A change of the features needs another version.
-        Sha256::digest(b"image-basic, version 1").into()
+        image::add_version(Sha256::new_with_prefix(b"image-basic, version 1"), image::VERSION).finalize().into()
     }
 
     fn batch(&self) -> usize {

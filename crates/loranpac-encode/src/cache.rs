@@ -2,7 +2,7 @@
 //!
 //! One file for each encoder and choice of layers holds records of equal length: the digest of an input, its features,
 //! and a checksum. Records are only ever appended, so that a kill costs at most the last one. The first process that
-//! opens a file appends to it; others read it.
+//! opens a file appends to it; others read it, and so does a user without the right to write.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -23,40 +23,88 @@ const CHECKSUM: usize = 8;
 /// The features of inputs that one encoder has encoded.
 pub struct Cache {
     path: PathBuf,
-    file: File,
+    /// None if there is no file, and none can be created.
+    file: Option<File>,
     /// Numbers per input.
     row: usize,
     /// Position of the record of each input.
     known: HashMap<Key, u64>,
     /// Whether this process may append.
-    writes: bool,
+    stores: bool,
+    /// Why nobody but its owner can append.
+    unwritable: Option<io::Error>,
     /// Length of the file in records.
     records: u64,
     buffer: Vec<u8>,
+    /// Further features, which are only read.
+    below: Option<Box<Cache>>,
 }
 
 impl Cache {
     /// Opens the cache of an encoder in a folder, which is created if it is missing. `digest` stands for the encoder and
-    /// everything else that determines the `row` numbers of an input.
+    /// everything else that determines the `row` numbers of an input. Without the right to write, the cache is only read
+    /// ([`Cache::unwritable`]).
     ///
     /// # Errors
-    /// If the folder or the file cannot be created or read.
+    /// If the folder or the file cannot be created or read for another reason.
     pub fn open(folder: &Path, digest: &[u8; 32], row: usize) -> Result<Cache, Error> {
         let path = folder.join(format!("{}.rows", hex(digest)));
-        let failed = |source| Error::Cache { path: path.clone(), source };
-        std::fs::create_dir_all(folder).map_err(failed)?;
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+        let create = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map(Some);
+        let (file, unwritable) = match std::fs::create_dir_all(folder).and_then(|()| create()) {
+            Ok(file) => (file, None),
+            Err(error) if is_denied(&error) => match File::open(&path) {
+                Ok(file) => (Some(file), Some(error)),
+                Err(_) => (None, Some(error)),
+            },
+            Err(source) => return Err(Error::Cache { path, source }),
+        };
         // Without locks on this file system, the process is taken for the only one.
-        let writes = !matches!(file.try_lock(), Err(TryLockError::WouldBlock));
-        let known = keys(&mut file, row).map_err(failed)?;
-        let length = file.metadata().map_err(failed)?.len();
-        let records = length / stride(row);
-        if writes && length % stride(row) != 0 {
-            // The end of a record that a killed process did not finish.
-            file.set_len(records * stride(row)).map_err(failed)?;
+        let is_taken = |file: &File| matches!(file.try_lock(), Err(TryLockError::WouldBlock));
+        let stores = unwritable.is_none() && !file.as_ref().is_some_and(is_taken);
+        let mut cache = Cache::new(path.clone(), file, row, stores).map_err(|source| Error::Cache { path, source })?;
+        cache.unwritable = unwritable;
+        Ok(cache)
+    }
+
+    /// A cache of this process alone, in an open file: one without a name is removed by the system when the process ends,
+    /// however it ends. Features of `below` are read as well.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn temporary(file: File, row: usize, below: Option<Cache>) -> Result<Cache, Error> {
+        let path = PathBuf::from("in a temporary file");
+        let cache = Cache::new(path.clone(), Some(file), row, true);
+        let cache = cache.map_err(|source| Error::Cache { path, source })?;
+        Ok(Cache { below: below.map(Box::new), ..cache })
+    }
+
+    fn new(path: PathBuf, mut file: Option<File>, row: usize, stores: bool) -> io::Result<Cache> {
+        let (mut known, mut records) = (HashMap::new(), 0);
+        if let Some(file) = &mut file {
+            known = keys(file, row)?;
+            let length = file.metadata()?.len();
+            records = length / stride(row);
+            if stores && length % stride(row) != 0 {
+                // The end of a record that a killed process did not finish.
+                file.set_len(records * stride(row))?;
+            }
         }
-        Ok(Cache { path, file, row, known, writes, records, buffer: Vec::new() })
+        Ok(Cache { path, file, row, known, stores, unwritable: None, records, buffer: Vec::new(), below: None })
+    }
+
+    /// Its file; that of the cache below a temporary one.
+    pub fn path(&self) -> &Path {
+        self.below.as_ref().map_or(&self.path, |below| below.path())
+    }
+
+    /// Whether new features are stored. They are not if another process has the cache open, or without the right to write.
+    pub fn stores(&self) -> bool {
+        self.stores
+    }
+
+    /// Why the file cannot be written, if access is denied.
+    pub fn unwritable(&self) -> Option<&io::Error> {
+        self.unwritable.as_ref()
     }
 
     /// Number of inputs whose features are known.
@@ -74,10 +122,12 @@ impl Cache {
     /// # Errors
     /// If the file cannot be read.
     pub fn get(&mut self, key: &Key) -> Result<Option<Vec<f32>>, Error> {
-        let Some(&record) = self.known.get(key) else { return Ok(None) };
+        let (Some(&record), Some(file)) = (self.known.get(key), &mut self.file) else {
+            return self.below.as_mut().map_or(Ok(None), |below| below.get(key));
+        };
         let mut bytes = vec![0; stride(self.row) as usize];
         let at = SeekFrom::Start(record * stride(self.row));
-        let read = self.file.seek(at).and_then(|_| self.file.read_exact(&mut bytes));
+        let read = file.seek(at).and_then(|_| file.read_exact(&mut bytes));
         read.map_err(|source| self.failed(source))?;
         let (body, sum) = bytes.split_at(bytes.len() - CHECKSUM);
         let numbers = body[KEY..].as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
@@ -95,7 +145,7 @@ impl Cache {
         debug_assert_eq!(features.len(), self.row);
         let stride = stride(self.row) as usize;
         let waiting = || self.buffer.chunks_exact(stride).any(|record| record[..KEY] == key);
-        if !self.writes || self.known.contains_key(&key) || waiting() {
+        if !self.stores || self.known.contains_key(&key) || waiting() {
             return;
         }
         let start = self.buffer.len();
@@ -110,8 +160,9 @@ impl Cache {
     /// # Errors
     /// If the file cannot be written.
     pub fn flush(&mut self) -> Result<(), Error> {
+        let Some(file) = self.file.as_mut().filter(|_| !self.buffer.is_empty()) else { return Ok(()) };
         let end = SeekFrom::Start(self.records * stride(self.row));
-        let written = self.file.seek(end).and_then(|_| self.file.write_all(&self.buffer));
+        let written = file.seek(end).and_then(|_| file.write_all(&self.buffer));
         written.map_err(|source| self.failed(source))?;
         for record in std::mem::take(&mut self.buffer).chunks_exact(stride(self.row) as usize) {
             let mut key = [0; KEY];
@@ -125,6 +176,11 @@ impl Cache {
     fn failed(&self, source: io::Error) -> Error {
         Error::Cache { path: self.path.clone(), source }
     }
+}
+
+/// Whether a file or a folder cannot be written by this user, or by nobody.
+fn is_denied(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
 /// Bytes of a record.
@@ -221,6 +277,26 @@ mod tests {
             std::fs::write(&path, &bytes).unwrap();
             assert_eq!(open(folder.path()).get(&[1; 32]).unwrap(), None, "byte {at}");
         }
+    }
+
+    #[test]
+    fn a_temporary_cache_adds_to_one_that_is_only_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut first = open(folder.path());
+        first.put([1; 32], &[1.0; 3]);
+        first.flush().unwrap();
+        let file = tempfile::tempfile().unwrap();
+        let over = || {
+            let second = open(folder.path());
+            assert!(!second.stores(), "the first has it open");
+            Cache::temporary(file.try_clone().unwrap(), 3, Some(second)).unwrap()
+        };
+        let mut cache = over();
+        cache.put([2; 32], &[2.0; 3]);
+        cache.flush().unwrap();
+        let mut again = over();
+        assert_eq!([[1; 32], [2; 32]].map(|key| again.get(&key).unwrap().unwrap()[0]), [1.0, 2.0]);
+        assert_eq!(open(folder.path()).len(), 1);
     }
 
     #[test]

@@ -62,11 +62,11 @@ impl Embedding {
     /// ([`Embedding::cache_digest`]).
     ///
     /// # Errors
-    /// If the encoder does not have one of the layers.
+    /// If the encoder does not have one of the layers, or the cache has features of other weights.
     pub fn new(
         inputs: Inputs,
         encoder: Arc<dyn Encoder>,
-        cache: Option<Cache>,
+        mut cache: Option<Cache>,
         options: EmbeddingOptions,
     ) -> Result<Embedding, Error> {
         let layers = options.layers.clone().unwrap_or_else(|| vec![encoder.layers() - 1]);
@@ -74,6 +74,9 @@ impl Embedding {
         let repeated = (1..layers.len()).any(|at| layers[..at].contains(&layers[at]));
         if layers.is_empty() || repeated || encoder.dim() == 0 {
             return Err(Error::Layers { encoder: encoder.name().to_owned() });
+        }
+        if let Some(cache) = &mut cache {
+            check_probe(&*encoder, cache)?;
         }
         Ok(Embedding { inputs, encoder, layers, cache, options, skipped: Vec::new(), computed: 0 })
     }
@@ -278,6 +281,25 @@ impl Embedding {
     }
 }
 
+/// The largest difference of two answers to one text, as a share of their length: rounding varies from machine to machine.
+const DRIFT: f32 = 0.01;
+
+/// Compares an encoder with the features in its cache, where its digest does not determine them.
+fn check_probe(encoder: &dyn Encoder, cache: &mut Cache) -> Result<(), Error> {
+    let Some(probe) = encoder.probe() else { return Ok(()) };
+    let key: Key = Sha256::digest(b"probe\n").into();
+    let Some(before) = cache.get(&key)? else {
+        cache.put(key, probe);
+        return Ok(());
+    };
+    let length = |values: &mut dyn Iterator<Item = f32>| values.map(|value| value * value).sum::<f32>().sqrt();
+    let drift = length(&mut before.iter().zip(probe).map(|(before, now)| before - now));
+    match drift <= DRIFT * length(&mut before.iter().copied()) {
+        true => Ok(()),
+        false => Err(Error::OtherAnswers { encoder: encoder.name().to_owned(), path: cache.path().to_owned() }),
+    }
+}
+
 /// The places in groups of [`DECODED`] inputs, or fewer if their images are large: decoders need many bytes per pixel.
 fn groups<'p>(batch: &[Input], places: &'p [usize]) -> Vec<&'p [usize]> {
     let (mut groups, mut start, mut pixels) = (Vec::new(), 0, 0u64);
@@ -300,7 +322,7 @@ fn groups<'p>(batch: &[Input], places: &'p [usize]) -> Vec<&'p [usize]> {
 /// The image of an input that is one.
 fn decode(input: &Input, limits: &Limits) -> Option<Result<Image, Error>> {
     match &input.data {
-        Data::Image(bytes) => Some(image::decode(&input.name, bytes, limits)),
+        Data::Image(bytes) => Some(image::decode(&input.shown(), bytes, limits)),
         Data::Pixels(image) => Some(Ok(image.clone())),
         Data::Text(_) => None,
     }
@@ -328,6 +350,7 @@ mod tests {
     struct Counting {
         calls: AtomicUsize,
         damaged: bool,
+        probe: Option<[f32; 2]>,
     }
 
     impl Encoder for Counting {
@@ -343,6 +366,9 @@ mod tests {
         fn digest(&self) -> [u8; 32] {
             [9; 32]
         }
+        fn probe(&self) -> Option<&[f32]> {
+            self.probe.as_ref().map(<[f32; 2]>::as_slice)
+        }
         fn batch(&self) -> usize {
             4
         }
@@ -354,7 +380,7 @@ mod tests {
     }
 
     fn encoder(damaged: bool) -> Arc<Counting> {
-        Arc::new(Counting { calls: AtomicUsize::new(0), damaged })
+        Arc::new(Counting { calls: AtomicUsize::new(0), damaged, probe: None })
     }
 
     fn embedding(
@@ -391,6 +417,20 @@ mod tests {
     }
 
     #[test]
+    fn a_cache_with_answers_of_other_weights_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("t.csv"), "text\na\n").unwrap();
+        let open = |probe: [f32; 2], cached: bool| {
+            let server = Arc::new(Counting { calls: AtomicUsize::new(0), damaged: false, probe: Some(probe) });
+            drain(embedding(folder.path(), &server, cached, EmbeddingOptions::default())?)
+        };
+        assert_eq!(open([1.0, 2.0], true).unwrap().1, 1);
+        assert_eq!(open([1.0001, 2.0], true).unwrap().1, 0, "rounding varies");
+        assert!(matches!(open([1.0, -2.0], true), Err(Error::OtherAnswers { .. })));
+        assert_eq!(open([1.0, -2.0], false).unwrap().1, 1);
+    }
+
+    #[test]
     fn an_image_in_memory_has_the_features_of_its_file() {
         let (width, height) = (12, 7);
         let pixels: Vec<u8> = (0..3 * width * height).map(|at| (at * 7 % 256) as u8).collect();
@@ -400,7 +440,7 @@ mod tests {
             .unwrap();
         let image = image::from_pixels("a", (width, height), pixels, &Limits::default()).unwrap();
         let given = [Data::Image(png.into_inner()), Data::Pixels(image.clone()), Data::Pixels(image)];
-        let inputs = given.into_iter().map(|data| Ok(Input { name: "a".to_owned(), data, tags: Tags::default() }));
+        let inputs = given.into_iter().map(|data| Ok(Input::new("a".to_owned(), data)));
         let inputs = Inputs::of(inputs);
         assert_eq!(inputs.count_hint(), Some(3));
         let encoder = Arc::new(crate::ImageBasic);

@@ -84,6 +84,12 @@ pub trait Encoder: Send + Sync {
     /// SHA-256 of everything that determines its features: weights, architecture and preprocessing.
     fn digest(&self) -> [u8; 32];
 
+    /// The features of a fixed input, where the digest does not determine them: the weights of a server may change. A cache
+    /// compares them with those of its other features.
+    fn probe(&self) -> Option<&[f32]> {
+        None
+    }
+
     /// Inputs per batch at which it is fastest.
     fn batch(&self) -> usize {
         32

@@ -25,6 +25,18 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
+    /// The cache has features of other weights.
+    #[error(
+        "the answers of {encoder} are not those in the cache {path}: its model has changed, or its answers vary; delete that \
+         file, or go on without a cache",
+        path = path.display()
+    )]
+    OtherAnswers {
+        /// Name of the encoder.
+        encoder: String,
+        /// File of the cache.
+        path: PathBuf,
+    },
     /// A server cannot be used.
     #[error("the embedding server {address}: {problem}")]
     Server {

@@ -40,7 +40,7 @@ pub use ngrams::TextNgrams;
 pub use onnx::Onnx;
 pub use open::{BUILT_IN, BuiltIn, OpenOptions, is_encoder, open};
 pub use preprocess::{Filter, Preprocess, Resize};
-pub use rows::{RawOptions, Watch, read_raw};
+pub use rows::{RawOptions, RawSource, Watch, read_raw};
 pub use server::Server;
 pub use transformer::{ImageEncoder, TextEncoder, Vit};
 

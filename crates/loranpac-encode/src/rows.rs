@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use loranpac::Label;
-use loranpac_data::{EncodedBy, LABEL, Options, Piece, Reader, Rows, Split};
+use loranpac_data::{EncodedBy, Format, LABEL, Options, Piece, Reader, Rows, Split};
 
 use crate::cache::Cache;
 use crate::embedding::{Embedding, EmbeddingOptions, Encoded};
@@ -31,24 +31,47 @@ pub struct RawOptions {
 /// A function that is called with the number of inputs of each batch that was encoded.
 pub type Watch = Box<dyn FnMut(usize) + Send>;
 
-/// Opens raw inputs (everything that [`Inputs`] opens) as samples. `watch` is made for the number of inputs, if that is
-/// known, and dropped after the last batch.
+/// Where raw inputs are.
+pub enum RawSource<'a> {
+    /// Everything that [`Inputs::open`] opens.
+    Path(&'a Path),
+    /// A table in memory ([`Inputs::table`]): its name in messages, its contents and their format.
+    Table(&'a str, Arc<[u8]>, Format),
+}
+
+impl RawSource<'_> {
+    fn open(&self, options: &InputOptions) -> Result<Inputs, Error> {
+        match self {
+            RawSource::Path(path) => Inputs::open(&[path.to_path_buf()], options),
+            RawSource::Table(name, bytes, format) => Inputs::table(name, bytes.clone(), *format, options),
+        }
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            RawSource::Path(path) => path,
+            RawSource::Table(name, ..) => Path::new(name),
+        }
+    }
+}
+
+/// Opens raw inputs as samples. `watch` is made for the number of inputs, if that is known, and dropped after the last
+/// batch.
 ///
 /// # Errors
 /// If the source cannot be read, or has no input of the split.
 pub fn read_raw(
-    path: &Path,
+    source: &RawSource<'_>,
     encoder: Arc<dyn Encoder>,
     options: RawOptions,
     watch: impl FnOnce(Option<usize>) -> Option<Watch>,
 ) -> Result<Reader, Error> {
     let RawOptions { inputs: input_options, fallback, cache, limits, known } = options;
-    let paths = [path.to_owned()];
     let (mut split, skip_bad) = (input_options.split, input_options.skip_bad);
-    let inputs = match Inputs::open(&paths, &input_options) {
+    let inputs = match source.open(&input_options) {
         Err(Error::NoSplit { .. }) if fallback => {
             let other = split.take().map(Split::other);
-            Inputs::open(&paths, &InputOptions { split: other, ..input_options })?
+            source.open(&InputOptions { split: other, ..input_options })?
         }
         inputs => inputs?,
     };
@@ -60,6 +83,7 @@ pub fn read_raw(
     let split = split.filter(|_| present.splits);
     let known = known.into_iter().map(|label| (label.to_string(), label)).collect();
     let ready = Piece::default();
+    let path = source.path();
     let rows = EncodedRows { path: path.to_owned(), embedding, by, present, split, watch, known, ready };
     Ok(Reader::new(path, Box::new(rows), &Options::default()))
 }
@@ -172,7 +196,7 @@ mod tests {
         std::fs::write(&path, table).unwrap();
         let inputs = InputOptions { split, ..InputOptions::new(Modality::Text) };
         let options = RawOptions { inputs, fallback, cache: None, limits: Limits::default(), known: Vec::new() };
-        read_raw(&path, Arc::new(TextNgrams), options, |_| None)
+        read_raw(&RawSource::Path(&path), Arc::new(TextNgrams), options, |_| None)
     }
 
     #[test]

@@ -17,6 +17,8 @@ use crate::modality::Modality;
 
 /// The environment variable with the key.
 pub const KEY: &str = "LORANPAC_API_KEY";
+/// The text whose features are asked for first.
+const PROBE: &str = "loranpac";
 /// Texts per request.
 const BATCH: usize = 64;
 /// Requests for one batch before it fails.
@@ -31,6 +33,8 @@ pub struct Server {
     model: Option<String>,
     key: Option<String>,
     dim: usize,
+    /// Features of [`PROBE`].
+    probe: Vec<f32>,
     /// Pause after the first failed attempt; it doubles after each.
     pause: Duration,
 }
@@ -81,8 +85,9 @@ impl Server {
             .build();
         let key = std::env::var(KEY).ok().filter(|key| !key.is_empty());
         let agent = Agent::new_with_config(config);
-        let mut server = Server { agent, address: address.to_owned(), model, key, dim: 0, pause };
-        server.dim = server.request(&["loranpac"])?.len();
+        let mut server = Server { agent, address: address.to_owned(), model, key, dim: 0, probe: Vec::new(), pause };
+        server.probe = server.request(&[PROBE])?;
+        server.dim = server.probe.len();
         Ok(server)
     }
 
@@ -202,6 +207,10 @@ impl Encoder for Server {
     /// The weights of a server are unknown: this is a digest of its address and the model's name.
     fn digest(&self) -> [u8; 32] {
         Sha256::digest(format!("server\n{}\n{}\n{}", self.address, self.name(), self.dim)).into()
+    }
+
+    fn probe(&self) -> Option<&[f32]> {
+        Some(&self.probe)
     }
 
     fn batch(&self) -> usize {

@@ -211,10 +211,10 @@ fn tables_give_texts_with_their_tags() {
     assert_eq!(lines, ["row 0: 7 train x", "row 1: greeting train y", "row 2: 007 test z"]);
     assert_eq!(found[0].data, Data::Text("a, b".to_owned()));
     assert_eq!(found[1].data, Data::Text(String::new()), "an empty text is a text");
-    assert_eq!([&found[0], &found[2]].map(|input| input.tags.label.clone().unwrap()), [7.into(), "007".into()]);
+    assert_eq!([&found[0], &found[2]].map(|input| input.tags.label.clone().unwrap()), ["7".into(), "007".into()]);
     let jsonl = "{\"message\": \"hi\", \"y\": true}\n\n{\"message\": \"\\u00e9\", \"y\": \"b\", \"z\": []}\n";
     let found = read(&write("t.jsonl", jsonl), &texts()).unwrap();
-    assert_eq!(found.iter().map(shown).collect::<Vec<_>>(), ["row 0: 1 - -", "row 1: b - -"]);
+    assert_eq!(found.iter().map(shown).collect::<Vec<_>>(), ["row 0: true - -", "row 1: b - -"]);
     let other = InputOptions { column: Some("b".to_owned()), label: Some("a".to_owned()), ..texts() };
     let found = read(&write("t.tsv", "a\tb\nx\ty\n"), &other).unwrap();
     assert_eq!((&found[0].data, shown(&found[0])), (&Data::Text("y".to_owned()), "row 0: x - -".to_owned()));
@@ -306,4 +306,78 @@ fn long_names_in_tar_archives_are_read() {
     let found = read(&place.path().join("a.tar"), &images()).unwrap();
     assert_eq!(found[1].name, long);
     assert_eq!(found[1].tags.label, Some(Label::from("c".repeat(180))));
+}
+
+#[test]
+fn labels_of_a_table_are_texts_if_one_of_them_is_in_any_split() {
+    let place = tempfile::tempdir().unwrap();
+    let labels = |name: &str, text: &str, options: InputOptions| -> Vec<Label> {
+        fs::write(place.path().join(name), text).unwrap();
+        let found = read(&place.path().join(name), &options).unwrap();
+        found.into_iter().map(|input| input.tags.label.unwrap()).collect()
+    };
+    let training = InputOptions { split: Some(loranpac_data::Split::Train), ..texts() };
+    let table = "text,label,split\na,1,train\nb,2,train\nc,cat,test\n";
+    assert_eq!(labels("a.csv", table, training.clone()), [Label::from("1"), Label::from("2")]);
+    assert_eq!(labels("b.csv", &table.replace("cat", "3"), training), [1, 2].map(Label::Integer));
+    let both = "{\"text\": \"a\", \"y\": 1}\n{\"text\": \"b\", \"y\": \"1\"}\n";
+    assert_eq!(labels("c.jsonl", both, texts()), [Label::from("1"), Label::from("1")]);
+}
+
+#[test]
+fn an_image_that_cannot_be_read_is_named_with_the_line_of_its_table() {
+    use loranpac_encode::{Embedding, EmbeddingOptions, ImageBasic};
+    let place = folder(&["a.png"]);
+    let table = "path,\"a\nnote\"\na.png,1\nmissing.png,2\n";
+    fs::write(place.path().join("t.csv"), table).unwrap();
+    fs::write(place.path().join("t.jsonl"), "{\"path\": \"a.png\"}\n\n{\"path\": \"missing.png\"}\n").unwrap();
+    fs::write(place.path().join("list.txt"), "a.png 1\n\nmissing.png 2\n").unwrap();
+    for (name, good, missing) in [("t.csv", 3, 4), ("t.jsonl", 1, 3), ("list.txt", 1, 3)] {
+        let inputs = || Inputs::open(&[place.path().join(name)], &images()).unwrap();
+        let error = inputs().nth(1).unwrap().unwrap_err();
+        let expected = format!("{name}:{missing}: missing.png: it cannot be read");
+        assert!(error.to_string().contains(&expected) && error.concerns_one_input(), "{error}");
+        let mut embedding =
+            Embedding::new(inputs(), std::sync::Arc::new(ImageBasic), None, EmbeddingOptions::default()).unwrap();
+        let batch = vec![inputs().next().unwrap().unwrap()];
+        assert_eq!(batch[0].name, "a.png");
+        let error = embedding.encode(batch).unwrap_err().to_string();
+        assert!(error.contains(&format!("{name}:{good}: a.png: not an image")), "{error}");
+    }
+}
+
+#[test]
+fn a_table_in_memory_has_its_name_in_messages() {
+    let format = loranpac_data::formats::find("csv").unwrap();
+    let open = |text: &str| Inputs::table("standard input", text.as_bytes().into(), format, &texts());
+    let found: Vec<String> = open("text,y\na,1\nb,2\n").unwrap().map(|input| shown(&input.unwrap())).collect();
+    assert_eq!(found, ["row 0: 1 - -", "row 1: 2 - -"]);
+    let error = open("text,y\na,1\nb\n").unwrap().last().unwrap().unwrap_err().to_string();
+    assert!(error.starts_with("standard input: line 3: "), "{error}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn names_that_are_not_utf8_stay_different() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let place = folder(&["caf\u{e9}/a.png"]);
+    for name in [&b"caf\xe9/b\xff.png"[..], b"caf\xe9/b\xfe.png"] {
+        let path = place.path().join(OsStr::from_bytes(name));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "x").unwrap();
+    }
+    let expected =
+        [r"caf\xe9/b\xfe.png: caf\xe9 - -", r"caf\xe9/b\xff.png: caf\xe9 - -", "caf\u{e9}/a.png: caf\u{e9} - -"];
+    let found: Vec<String> = read(place.path(), &images()).unwrap().iter().map(shown).collect();
+    assert_eq!(found, expected);
+    let single = place.path().join(OsStr::from_bytes(b"caf\xe9/b\xff.png"));
+    assert!(read(&single, &images()).unwrap()[0].name.ends_with(r"caf\xe9/b\xff.png"));
+    // In an archive of the same files.
+    let mut tar = tar::Builder::new(Vec::new());
+    tar.append_dir_all("own", place.path()).unwrap();
+    let archive = folder(&[]);
+    fs::write(archive.path().join("a.tar"), tar.into_inner().unwrap()).unwrap();
+    let found: Vec<String> = read(&archive.path().join("a.tar"), &images()).unwrap().iter().map(shown).collect();
+    assert_eq!(found, expected.map(|line| format!("own/{line}")));
 }

@@ -1,5 +1,6 @@
 //! Encoders of images and texts.
 
+use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,7 +9,7 @@ use loranpac::internals::count;
 use loranpac::memory::product;
 use loranpac_encode::{Cache, Embedding, EmbeddingOptions, Inputs, Modality, OpenOptions, hex};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
-use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
 
@@ -172,6 +173,10 @@ impl Encoder {
         }
         let row = self.encoder.dim() * layers.map_or(1, <[usize]>::len);
         let cache = py.detach(|| Cache::open(&folder, &digest, row)).map_err(errors::encode)?;
+        if let Some(reason) = cache.unwritable() {
+            let words = format!("the cache {} cannot be written, and is only read: {reason}", folder.display());
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(words)?, 2)?;
+        }
         Ok(Idle { process, folder, digest, cache })
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use loranpac_data::text::escape;
 use loranpac_encode::input::read_file;
-use loranpac_encode::{Data, Error, Input, InputOptions, Limits, Modality, Tags, image};
+use loranpac_encode::{Data, Error, Input, InputOptions, Limits, Modality, image};
 use numpy::{PyReadonlyArray3, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -52,7 +52,7 @@ impl PyInputs {
             }
             Modality::Image => return image_of(py, name, item),
         };
-        Ok(Input { name, data, tags: Tags::default() })
+        Ok(Input::new(name, data))
     }
 }
 
@@ -76,7 +76,6 @@ impl Iterator for PyInputs {
 
 /// An image: a path, the contents of a file, or pixels (height, width, 3).
 fn image_of(py: Python<'_>, name: String, item: &Bound<'_, PyAny>) -> PyResult<Input> {
-    let tags = Tags::default();
     if let Ok(path) = item.extract::<PathBuf>() {
         let name = format!("{name} ({})", escape(&path.to_string_lossy()));
         let options = InputOptions::new(Modality::Image);
@@ -84,14 +83,14 @@ fn image_of(py: Python<'_>, name: String, item: &Bound<'_, PyAny>) -> PyResult<I
             Error::Read { source, .. } => errors::io(source.kind(), format!("{name}: cannot be read: {source}")),
             other => errors::encode(other),
         })?;
-        return Ok(Input { name, data, tags });
+        return Ok(Input::new(name, data));
     }
     if let Ok(bytes) = item.cast::<PyBytes>() {
-        return Ok(Input { name, data: Data::Image(bytes.as_bytes().to_vec()), tags });
+        return Ok(Input::new(name, Data::Image(bytes.as_bytes().to_vec())));
     }
     let pixels = item.extract::<PyReadonlyArray3<'_, u8>>();
     let pixels = pixels.map_err(|_| PyTypeError::new_err(format!("{name}: not an image")))?;
     let &[height, width, _] = pixels.shape() else { unreachable!("an array of three dimensions") };
     let image = image::from_pixels(&name, (width, height), pixels.as_slice()?.to_vec(), &Limits::default());
-    Ok(Input { name, data: Data::Pixels(image.map_err(errors::encode)?), tags })
+    Ok(Input::new(name, Data::Pixels(image.map_err(errors::encode)?)))
 }

@@ -1,17 +1,17 @@
-//! `loranpac learn`: each file is a task, which is committed before the next one begins.
+//! `loranpac learn`: all files are surveyed; then each is a task, which is committed before the next one begins.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use loranpac::{Features, Label, Schedule, StreamSizes};
-use loranpac_data::Reader;
 use loranpac_data::text::escape;
-use loranpac_store::{Encoder, Fingerprint, Session, TaskDigest};
+use loranpac_store::{Session, TaskDigest};
 use serde_json::json;
 
 use super::samples::identity_of;
-use super::{ROWS, Samples, Target, ensure_memory, init, note_skipped, on_threads, parts, print, raw, shown};
+use super::survey::{Division, Outlook, Survey, Task, refuse_again, survey};
+use super::{ROWS, Samples, Target, ensure_memory, init, on_threads, parts, print, raw, shown};
 use crate::faults::with_flags;
 use crate::json::Json;
 use crate::progress::Count;
@@ -53,12 +53,6 @@ pub struct Args {
     samples: Samples,
 }
 
-/// A part of a file that is learned as one task.
-struct Task {
-    samples: usize,
-    digest: String,
-}
-
 pub fn main(args: Args) -> Result<()> {
     on_threads(args.threads, || learn(&args))
 }
@@ -80,15 +74,25 @@ fn learn(args: &Args) -> Result<()> {
         seen.get_or_insert(own);
     }
     let before = model.manifest().clone();
-    // The encoder of features is recorded if all samples of the model have it.
-    if let Some(encoder) = seen.filter(|_| args.samples.encoder.is_some() || before.samples == 0) {
+    // The first encoder that is known is the model's, whatever it learned before: another one is refused from now on.
+    if let Some(encoder) = seen {
         model.identify_encoder(&encoder)?;
         target.encoder = model.manifest().encoder.identity();
     }
+    // Every file is read in full before the first is learned, so that damage inside one of them changes nothing. Standard
+    // input can be read only once, when its turn comes.
+    let Args { samples, task_size, skip, again, .. } = args;
+    let division = Division { samples, task_size: *task_size, skip: *skip, again: *again };
+    let mut outlook = Outlook::of(model.manifest());
+    let mut surveys = Vec::new();
+    for file in &args.files {
+        let stdin = file.as_os_str() == "-";
+        surveys.push(if stdin { None } else { Some(survey(&model, file, &division, &target, &mut outlook)?) });
+    }
     let (mut tasks, mut skipped) = (0, 0);
     let last = args.files.len() - 1;
-    for (index, file) in args.files.iter().enumerate() {
-        let (done, left) = learn_file(&mut model, file, args, &target, index == last)?;
+    for (index, (file, plan)) in args.files.iter().zip(surveys).enumerate() {
+        let (done, left) = learn_file(&mut model, file, args, &target, (plan, index == last))?;
         tasks += done;
         skipped += left;
     }
@@ -141,8 +145,15 @@ fn model_verdict(model: &mut Session) -> Result<Option<String>> {
     Ok(verdict.map(|verdict| verdict.line))
 }
 
-/// Learns the tasks of a file; returns the numbers of learned and of skipped tasks.
-fn learn_file(model: &mut Session, file: &Path, args: &Args, target: &Target, last: bool) -> Result<(usize, usize)> {
+/// Learns the tasks of a file, whose survey is known unless it is standard input; `last` is whether no file follows. Returns
+/// the numbers of learned and of skipped tasks.
+fn learn_file(
+    model: &mut Session,
+    file: &Path,
+    args: &Args,
+    target: &Target,
+    (plan, last): (Option<Survey>, bool),
+) -> Result<(usize, usize)> {
     // Tasks learned before this file, with their counts: a task that occurs twice in the file is learned twice.
     let mut known: HashMap<String, usize> = HashMap::new();
     model.manifest().tasks.iter().for_each(|task| *known.entry(task.digest.clone()).or_default() += 1);
@@ -150,10 +161,12 @@ fn learn_file(model: &mut Session, file: &Path, args: &Args, target: &Target, la
     let name = raw(file);
     let stdin = file.as_os_str() == "-";
     let whole_in_memory = model.manifest().config.schedule == Schedule::Paper;
-    // A file is read once in full before anything of it is learned. Standard input can be read only once.
-    let plan = if stdin { None } else { Some(survey(model, file, args, target, &known)?) };
     if let Some(plan) = &plan {
-        check_memory(model, &name, plan, args, &known)?;
+        // Standard input, which was not surveyed, may have had the same samples.
+        if let Some(task) = plan.tasks.iter().find(|task| !args.again && known.contains_key(&task.digest)) {
+            refuse_again(model, &shown(file), &task.digest, args.skip)?;
+        }
+        check_memory(model, &shown(file), plan, args, &known)?;
     }
     let plan = plan.map(|plan| plan.tasks);
     let (mut done, mut left) = (0, 0);
@@ -191,14 +204,14 @@ fn learn_file(model: &mut Session, file: &Path, args: &Args, target: &Target, la
             break;
         }
         if planned.flatten().is_some_and(|task| task.digest != *digest) {
-            bail!("{name} has changed while it was read; nothing more of it was learned");
+            bail!("{} has changed while it was read; nothing more of it was learned", shown(file));
         }
         if skip {
             left += 1;
             continue;
         }
         if stdin && !args.again && known.get(digest).is_some_and(|count| *count > 0) {
-            refuse_again(model, &name, digest, args.skip)?;
+            refuse_again(model, &shown(file), digest, args.skip)?;
             take(&mut known, digest);
             left += 1;
             continue;
@@ -238,84 +251,6 @@ fn check_memory(model: &Session, name: &str, plan: &Survey, args: &Args, known: 
         .with_context(|| format!("{name} cannot be learned"))
 }
 
-/// The results of a first pass over a file.
-struct Survey {
-    tasks: Vec<Task>,
-    new_classes: usize,
-}
-
-/// Reads a whole file once: checks that it is readable, that its samples look right, and that its tasks are new.
-fn survey(
-    model: &Session,
-    file: &Path,
-    args: &Args,
-    target: &Target,
-    known: &HashMap<String, usize>,
-) -> Result<Survey> {
-    let manifest = model.manifest();
-    let dim = manifest.lift.dim;
-    let mut reader: Reader = args.samples.open_labelled(file, target)?;
-    let mut seen = Encoder::default();
-    let mut tasks = Vec::new();
-    let kinds: HashMap<String, &Label> = manifest.classes.iter().map(|c| (c.label.to_string(), &c.label)).collect();
-    let mut new_labels = HashSet::new();
-    let mut twin = None;
-    loop {
-        let mut digest = TaskDigest::default();
-        while args.task_size.is_none_or(|size| digest.samples() < size) {
-            let most = args.task_size.map_or(ROWS, |size| ROWS.min(size - digest.samples()));
-            let Some(batch) = reader.next(most)? else { break };
-            let x = Features::new(&batch.x, dim)?;
-            x.validate(dim)
-                .and_then(|()| manifest.config.accepts(x))
-                .map_err(|e| anyhow::anyhow!("{}: from row {} on: {e}", shown(file), batch.first))?;
-            let labels = batch.labels.unwrap_or_default();
-            digest.add(x, &labels);
-            seen.add(x);
-            for label in labels {
-                match kinds.get(&label.to_string()) {
-                    Some(known) if **known == label => continue,
-                    Some(_) => twin = twin.or_else(|| Some(label.clone())),
-                    None => {}
-                }
-                new_labels.insert(label);
-            }
-        }
-        if digest.samples() == 0 {
-            break;
-        }
-        let Fingerprint { digest, samples, .. } = digest.finish();
-        tasks.push(Task { samples, digest });
-    }
-    note_skipped(&reader);
-    if tasks.is_empty() {
-        bail!("{}: there are no samples in it", shown(file));
-    }
-    let name = raw(file);
-    match tasks.iter().find(|task| known.contains_key(&task.digest)) {
-        Some(task) if !args.again => refuse_again(model, &name, &task.digest, args.skip)?,
-        None if manifest.tasks.iter().any(|task| task.name == name || task.name.starts_with(&format!("{name} ["))) => {
-            note!(
-                "warning: {name} had other contents, or tasks of another size, when it was learned before; samples may count twice"
-            );
-        }
-        _ => {}
-    }
-    if let Some(label) = twin {
-        let (new, old) = match label {
-            Label::Integer(_) => ("number", "text"),
-            Label::Text(_) => ("text", "number"),
-        };
-        note!(
-            "warning: the label {label} of {name} is a {new}, but the model has a class with the {old} {label}: they differ"
-        );
-    }
-    if let Some(reason) = manifest.encoder.unlike(&seen, manifest.classes.len()) {
-        note!("warning: the samples of {} look like another encoder's: {reason}", shown(file));
-    }
-    Ok(Survey { tasks, new_classes: new_labels.len() })
-}
-
 /// Consumes one occurrence of a task learned before; returns false if none is left.
 fn take(known: &mut HashMap<String, usize>, digest: &str) -> bool {
     match known.get_mut(digest) {
@@ -325,14 +260,4 @@ fn take(known: &mut HashMap<String, usize>, digest: &str) -> bool {
         }
         _ => false,
     }
-}
-
-/// Refuses a task that was learned before, unless the user wants it skipped.
-fn refuse_again(model: &Session, name: &str, digest: &str, skip: bool) -> Result<()> {
-    let Some(task) = model.task(digest).filter(|_| !skip) else { return Ok(()) };
-    bail!(
-        "{name}: its samples were learned before (as {}, version {}); --skip skips them, --again learns them twice",
-        task.name,
-        task.version
-    )
 }

@@ -10,6 +10,7 @@ pub mod learn;
 pub mod merge;
 pub mod predict;
 mod samples;
+mod survey;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -201,6 +202,9 @@ pub fn parts(manifest: &Manifest) -> String {
 
 /// Formats a path for messages: on one line, and without control characters.
 pub fn shown(path: &Path) -> String {
+    if path.as_os_str() == "-" {
+        return "standard input".to_owned();
+    }
     escape(&raw(path)).into_owned()
 }
 

@@ -1,6 +1,7 @@
 //! Samples of a model: files of features, or images and texts for its encoder.
 
-use std::io::{self, Read, Write};
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -8,14 +9,15 @@ use anyhow::{Context, Result, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use loranpac::{Label, memory};
 use loranpac_data::text::escape;
-use loranpac_data::{EncodedBy, Options, Reader, Split};
+use loranpac_data::{EncodedBy, Options, Reader, Split, formats};
 use loranpac_encode::input::looks_raw;
-use loranpac_encode::{Encoder, InputOptions, Limits, RawOptions, Watch, encoded_by, is_encoder, read_raw};
+use loranpac_encode::{
+    Cache, Encoder, InputOptions, Limits, RawOptions, RawSource, Watch, encoded_by, is_encoder, read_raw,
+};
 use loranpac_store::{Identity, Manifest, Reference};
-use tempfile::TempDir;
 
 use super::{ROWS, raw, shown};
-use crate::encoding::{self, Encoding};
+use crate::encoding::Encoding;
 use crate::progress::Count;
 use crate::say::note;
 use crate::words::count;
@@ -65,8 +67,9 @@ pub struct Target {
     /// Whether the progress of encoding is not shown.
     quiet: bool,
     opened: OnceLock<Arc<dyn Encoder>>,
-    /// Features that were encoded, for the second time if there is no cache.
-    interim: OnceLock<TempDir>,
+    /// Features that were encoded, for the second time if no cache stores them. The file has no name, so that the system
+    /// removes it even if the process is killed.
+    interim: OnceLock<File>,
 }
 
 impl Target {
@@ -91,6 +94,18 @@ impl Target {
     /// Whether the encoder can be opened again.
     fn has_encoder(&self) -> bool {
         self.encoder.reference.as_ref().is_some_and(|reference| reference.location.is_some())
+    }
+
+    /// A cache for as long as the process runs, above one that stores nothing.
+    fn interim(&self, row: usize, below: Option<Cache>) -> Result<Cache> {
+        let file = match self.interim.get() {
+            Some(file) => file,
+            None => {
+                let new = tempfile::tempfile().context("cannot create a temporary file")?;
+                self.interim.get_or_init(|| new)
+            }
+        };
+        Ok(Cache::temporary(file.try_clone().context("cannot open a temporary file")?, row, below)?)
     }
 
     /// Refuses another encoder than the model's.
@@ -167,10 +182,10 @@ impl Samples {
         let reader = match is_raw {
             false => self.read_features(path, &options, target)?,
             true if stdin => {
-                let spooled = spool(self.format.as_deref().unwrap_or("txt"))?;
-                self.read_raw(&spooled.1, options, target)?
+                self.check_encoder(path, target)?;
+                self.read_raw(&standard_input(self.format.as_deref().unwrap_or("txt"))?, path, options, target)?
             }
-            true => self.read_raw(path, options, target)?,
+            true => self.read_raw(&RawSource::Path(path), path, options, target)?,
         };
         if reader.dim() != target.dim {
             let found = count(reader.dim(), "feature");
@@ -197,8 +212,8 @@ impl Samples {
         }
     }
 
-    /// Opens images or texts.
-    fn read_raw(&self, path: &Path, options: Options, target: &Target) -> Result<Reader> {
+    /// Refuses images and texts if there is no encoder for them.
+    fn check_encoder(&self, path: &Path, target: &Target) -> Result<()> {
         if self.encoder.is_none() && !target.has_encoder() {
             let known = match &target.encoder.name {
                 Some(name) => format!("the model records only the name of its own ({})", escape(name)),
@@ -210,6 +225,12 @@ impl Samples {
                 shown(path)
             );
         }
+        Ok(())
+    }
+
+    /// Opens images or texts. `path` is their name.
+    fn read_raw(&self, source: &RawSource<'_>, path: &Path, options: Options, target: &Target) -> Result<Reader> {
+        self.check_encoder(path, target)?;
         let encoder = self.encoder_of(target)?;
         let inputs = InputOptions {
             column: self.encoding.text.clone(),
@@ -219,15 +240,8 @@ impl Samples {
             ..InputOptions::new(encoder.modality())
         };
         let mut cache = self.encoding.cache(&*encoder, None)?;
-        if cache.is_none() && target.twice {
-            let folder = match target.interim.get() {
-                Some(folder) => folder,
-                None => {
-                    let new = TempDir::new().context("cannot create a temporary folder")?;
-                    target.interim.get_or_init(|| new)
-                }
-            };
-            cache = Some(encoding::cache_in(folder.path(), &*encoder, None)?);
+        if target.twice && !cache.as_ref().is_some_and(Cache::stores) {
+            cache = Some(target.interim(encoder.dim(), cache)?);
         }
         let options = RawOptions {
             inputs,
@@ -241,7 +255,7 @@ impl Samples {
             let bar = Count::new(&name, total.map(|total| total as u64), quiet);
             Some(Box::new(move |inputs| bar.add(inputs as u64)))
         };
-        Ok(read_raw(path, encoder, options, watch)?)
+        Ok(read_raw(source, encoder, options, watch)?)
     }
 
     /// Opens the encoder of raw inputs: the one that the user names, or the model's. It must be the model's.
@@ -264,28 +278,24 @@ impl Samples {
     }
 }
 
-/// Writes standard input to a temporary file, so that it can be read as a table: lines of text become one.
-fn spool(format: &str) -> Result<(TempDir, PathBuf)> {
-    let folder = TempDir::new().context("cannot create a temporary folder")?;
+/// Reads standard input as a table: lines of text become one.
+fn standard_input(format: &str) -> Result<RawSource<'static>> {
+    const NAME: &str = "standard input";
+    let lines = format == "txt";
+    let Some(table) = formats::find(if lines { "jsonl" } else { format }) else {
+        bail!("{NAME}: there is no format {format:?}; texts can be txt, csv, tsv, jsonl or parquet");
+    };
     let mut bytes = Vec::new();
     io::stdin().lock().take(MOST_STDIN + 1).read_to_end(&mut bytes).context("cannot read standard input")?;
     if bytes.len() as u64 > MOST_STDIN {
-        bail!("standard input: more than {} MiB of texts; give a file instead", MOST_STDIN >> 20);
+        bail!("{NAME}: more than {} MiB of texts; give a file instead", MOST_STDIN >> 20);
     }
-    let lines = format == "txt";
-    let path =
-        folder.path().join(if lines { "standard input.jsonl".into() } else { format!("standard input.{format}") });
-    let mut file = io::BufWriter::new(std::fs::File::create(&path).context("cannot create a temporary file")?);
     if lines {
-        let text = String::from_utf8(bytes).context("standard input: not valid UTF-8")?;
-        for line in text.lines() {
-            writeln!(file, "{}", serde_json::json!({ "text": line }))?;
-        }
-    } else {
-        file.write_all(&bytes)?;
+        let text = String::from_utf8(bytes).with_context(|| format!("{NAME}: not valid UTF-8"))?;
+        let line = |line| format!("{}\n", serde_json::json!({ "text": line }));
+        bytes = text.lines().map(line).collect::<String>().into_bytes();
     }
-    file.flush().context("cannot write a temporary file")?;
-    Ok((folder, path))
+    Ok(RawSource::Table(NAME, bytes.into(), table))
 }
 
 /// Refuses samples without labels.

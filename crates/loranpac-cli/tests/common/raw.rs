@@ -1,7 +1,86 @@
-//! Raw inputs, and a small encoder.
+//! Raw inputs, a small encoder, and a place for both.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+use super::stdout;
+
+/// A folder for a test, with a cache of its own.
+pub struct Place(TempDir);
+
+impl Place {
+    /// An empty folder.
+    pub fn new() -> Place {
+        Place(TempDir::new().unwrap())
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// A path in it, as an argument.
+    pub fn at(&self, name: &str) -> String {
+        self.path().join(name).display().to_string()
+    }
+
+    /// The program with these arguments.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_loranpac"));
+        command.args(arguments).env("LORANPAC_CACHE", self.path().join("cache")).env_remove("LORANPAC_ENCODERS");
+        command
+    }
+
+    /// Calls the program.
+    pub fn call(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// What a command prints, which must succeed.
+    #[track_caller]
+    pub fn say(&self, arguments: &[&str]) -> String {
+        stdout(&self.call(arguments))
+    }
+
+    /// Calls a command that must fail with these words, without a panic.
+    #[track_caller]
+    pub fn refused(&self, arguments: &[&str], words: &[&str]) {
+        let output = self.call(arguments);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && output.stdout.is_empty(), "{message}");
+        assert!(words.iter().all(|word| message.contains(word)) && !message.contains("panicked"), "{message}");
+    }
+
+    /// Calls it with this on standard input.
+    pub fn with_input(&self, arguments: &[&str], input: &str) -> Output {
+        let mut command = self.command(arguments);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    }
+
+    /// A model of texts that has learned a table.
+    pub fn tickets(&self) -> (String, String) {
+        let (model, table) = (self.at("tickets.lrp"), texts(self.path(), 150));
+        self.say(&["init", &model, "--encoder", "text-ngrams", "--width", "300"]);
+        self.say(&["learn", &model, &table]);
+        (model, table)
+    }
+}
+
+/// The cells of an answer.
+pub fn lines(text: &str) -> Vec<Vec<String>> {
+    text.lines().map(|line| line.split(',').map(str::to_owned).collect()).collect()
+}
+
+/// What a command prints as JSON.
+pub fn json_of(place: &Place, arguments: &[&str]) -> serde_json::Value {
+    serde_json::from_str(&place.say(arguments)).unwrap()
+}
 
 /// Texts of three classes that share words, as CSV.
 pub fn texts(folder: &Path, rows: usize) -> String {

@@ -1,6 +1,7 @@
 //! Images that are truncated, and images whose headers lie.
 
-use crate::world::{World, seed};
+use crate::png::png_header;
+use crate::world::{World, message, seed};
 
 /// An image of every format, and the names of the files in the corpus.
 const KINDS: [(&str, &str); 14] = [
@@ -103,4 +104,29 @@ fn a_progressive_image_of_hundreds_of_scans_is_refused() {
     many.extend(&file[scan..]);
     world.write("many.jpg", many);
     world.refused("image-basic", "many.jpg", &["many.jpg", "more than 200 scans"]);
+}
+
+#[test]
+fn a_huge_image_in_a_small_file_is_refused_within_the_limit_on_memory() {
+    let world = World::new();
+    let huge = png_header(50_000, 50_000);
+    assert!(huge.len() < 110_000);
+    world.write("photos/red/good.png", seed("image/png-rgb"));
+    world.write("photos/red/huge.png", huge);
+    let words = ["huge.png", "50000 x 50000 pixels", "limit of 100 million"];
+    world.refused("image-basic", "photos", &words);
+    world.skips("image-basic", "photos", &["huge.png"]);
+    let run = |arguments: &[&str]| world.call(&[arguments, &["--threads", "2"]].concat());
+    assert!(world.call(&["init", "m.lrp", "--encoder", "image-basic", "--width", "50"]).status.success());
+    let before = std::fs::read(world.at("m.lrp/MANIFEST")).unwrap();
+    let output = run(&["learn", "m.lrp", "photos", "--no-cache"]);
+    assert!(
+        !output.status.success() && words.iter().all(|word| message(&output).contains(word)),
+        "{}",
+        message(&output)
+    );
+    assert_eq!(std::fs::read(world.at("m.lrp/MANIFEST")).unwrap(), before);
+    assert!(run(&["learn", "m.lrp", "photos", "--no-cache", "--skip-bad"]).status.success());
+    let output = run(&["predict", "m.lrp", "photos/red/huge.png", "--no-cache"]);
+    assert!(words.iter().all(|word| message(&output).contains(word)), "{}", message(&output));
 }

@@ -10,6 +10,8 @@ mod images;
 mod made;
 mod networks;
 mod packed;
+#[path = "../../../loranpac-encode/tests/samples/png.rs"]
+mod png;
 mod server;
 mod texts;
 mod world;

@@ -36,10 +36,15 @@ impl World {
 
     /// Calls `embed ENCODER INPUT -o out.npz` with further arguments.
     pub fn embed(&self, encoder: &str, input: &str, more: &[&str]) -> Output {
+        let arguments = ["embed", encoder, input, "-o", "out.npz", "--no-cache", "--threads", "2"];
+        self.call(&[&arguments[..], more].concat())
+    }
+
+    /// Calls a command, which succeeds or refuses within the limit.
+    pub fn call(&self, arguments: &[&str]) -> Output {
         let output = Command::new("sh")
             .args(["-c", "ulimit -v $0 && exec \"$@\"", &LIMIT.to_string(), env!("CARGO_BIN_EXE_loranpac")])
-            .args(["embed", encoder, input, "-o", "out.npz", "--no-cache", "--threads", "2"])
-            .args(more)
+            .args(arguments)
             .current_dir(self.0.path())
             .output()
             .unwrap();
@@ -88,7 +93,7 @@ impl World {
 }
 
 /// What a command prints to standard error.
-fn message(output: &Output) -> String {
+pub fn message(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 

@@ -1,6 +1,5 @@
 //! `.npy` files: one with features, or a folder of them, read like one file with named arrays.
 
-use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +7,7 @@ use super::array::Array;
 use super::container::{Container, Pair};
 use super::format::{Format, Opening};
 use super::stream::Stream;
+use crate::disk;
 use crate::error::{Error, ReadError};
 
 /// One array of features, without labels.
@@ -49,7 +49,7 @@ pub fn read_npy(path: &Path) -> Result<Array, Error> {
 /// Opens a `.npy` file; errors in its contents refer to `named`.
 fn open(path: &Path, named: &Path) -> Result<Stream, Error> {
     let failed = |source| ReadError::new(path, source);
-    let file = File::open(path).map_err(failed)?;
+    let file = disk::open_through_links(path).map_err(|error| failed(error.into()))?;
     let length = file.metadata().map_err(failed)?.len();
     let refuse = |problem| Error::Array { path: named.to_owned(), array: stem(path), problem };
     Stream::npy(Box::new(BufReader::new(file)), length).map_err(refuse)

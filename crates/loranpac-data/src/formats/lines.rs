@@ -65,6 +65,11 @@ impl Lines {
         parsed.map_err(|e| self.refuse(json(e)))
     }
 
+    /// The number of the current line, from 1.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
     pub fn refuse(&self, problem: LineProblem) -> Error {
         Error::Line { path: self.path.clone(), line: self.line, problem }
     }
@@ -153,7 +158,7 @@ impl Visitor<'_> for LabelVisitor {
     type Value = AnyLabel;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a label: a whole number or a text")
+        f.write_str("a label: a whole number, a text, true or false")
     }
 
     fn visit_i64<E: de::Error>(self, value: i64) -> Result<AnyLabel, E> {
@@ -172,7 +177,7 @@ impl Visitor<'_> for LabelVisitor {
     }
 
     fn visit_bool<E: de::Error>(self, value: bool) -> Result<AnyLabel, E> {
-        Ok(AnyLabel(Label::Integer(value.into())))
+        Ok(AnyLabel(text::truth(value)))
     }
 
     fn visit_str<E: de::Error>(self, value: &str) -> Result<AnyLabel, E> {

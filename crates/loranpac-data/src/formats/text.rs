@@ -20,6 +20,11 @@ pub(super) fn whole(value: f64) -> Option<Label> {
     (value.fract() == 0.0 && value.abs() < 9e15).then_some(Label::Integer(value as i64))
 }
 
+/// A boolean as a label: the text that it is in CSV. 1 and 0 would be other classes there.
+pub(super) fn truth(value: bool) -> Label {
+    Label::from(if value { "true" } else { "false" })
+}
+
 /// The start of a text, as long as a message should show.
 pub(super) fn shorten(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {

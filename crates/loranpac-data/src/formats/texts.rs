@@ -27,6 +27,8 @@ pub(crate) trait TextRows: Send {
 pub(crate) struct TextPiece {
     pub texts: Vec<String>,
     pub tags: [Vec<Label>; TAGS],
+    /// Where each row begins, from 1, in formats that have lines.
+    pub lines: Vec<u64>,
     /// Bytes of the rows, about.
     pub bytes: usize,
 }
@@ -93,6 +95,7 @@ impl CsvTexts {
             piece.tags[tag].push(text::label(value));
         }
         piece.texts.push(cell(self.text)?.to_owned());
+        piece.lines.push(self.records.line());
         piece.bytes += record.as_slice().len();
         Ok(())
     }
@@ -141,6 +144,7 @@ impl TextRows for JsonlTexts {
             let (text, tags) = self.lines.parse(&self.keys)?;
             piece.bytes += self.lines.buffer.len();
             piece.texts.push(text);
+            piece.lines.push(self.lines.line());
             for (column, tag) in piece.tags.iter_mut().zip(tags) {
                 column.extend(tag);
             }

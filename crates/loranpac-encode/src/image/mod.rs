@@ -16,13 +16,20 @@ use ::image::{
 };
 
 use loranpac_data::fence::fenced;
+use sha2::{Digest, Sha256};
 
 use crate::encoder::Image;
 use crate::error::{Error, ImageProblem};
 
 /// Version of the pixels that [`decode`] gives and of the numbers that [`Preprocess`](crate::Preprocess) makes of them. A
-/// change of either needs another version: cached features are found by it.
+/// change of either needs another version: it is part of the digests of image encoders and of their caches.
 pub const VERSION: u32 = 1;
+
+/// Adds the version of pixels to the digest of an image encoder. The first version adds nothing: the digests that models
+/// record were formed without it.
+pub(crate) fn add_version(digest: Sha256, version: u32) -> Sha256 {
+    if version == 1 { digest } else { digest.chain_update(format!("pixels {version}\n")) }
+}
 
 /// Extensions of the formats that can be decoded, in lower case.
 pub const EXTENSIONS: &[&str] = &["jpg", "jpeg", "jpe", "jfif", "png", "apng", "webp", "bmp", "gif", "tif", "tiff"];
@@ -174,6 +181,13 @@ fn problem(error: ImageError) -> ImageProblem {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_version_of_pixels_is_another_encoder_and_the_first_adds_nothing() {
+        let digest = |version| add_version(Sha256::new_with_prefix(b"weights"), version).finalize();
+        assert_eq!(digest(1), Sha256::digest(b"weights"));
+        assert!(digest(2) != digest(1) && digest(3) != digest(2));
+    }
 
     #[test]
     fn pixels_in_memory_must_fit_their_sides_and_the_limits() {

@@ -1,6 +1,6 @@
 //! Files on disk: those of a folder, of a list, or a single one.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -18,11 +18,20 @@ pub(super) const LONGEST_PATH: usize = 4096;
 
 /// Files and their tags, in order.
 pub(super) struct Files {
-    files: std::vec::IntoIter<(String, PathBuf, Tags)>,
+    files: std::vec::IntoIter<Entry>,
     skipped: Vec<String>,
     outline: Option<Outline>,
     present: Present,
     options: InputOptions,
+}
+
+/// A file that is read when it is due.
+struct Entry {
+    name: String,
+    path: PathBuf,
+    tags: Tags,
+    /// The line of the list that names it.
+    place: Option<String>,
 }
 
 impl Files {
@@ -35,10 +44,13 @@ impl Files {
         let (found, paths): (Vec<Found>, Vec<PathBuf>) = found.into_iter().unzip();
         let read = |at: usize| {
             let failed = |source| Error::Read { path: paths[at].clone(), source };
-            read_limited(&found[at].name, File::open(&paths[at]).map_err(failed)?, LONGEST_LIST)
+            read_limited(&found[at].name, regular::open(&paths[at]).map_err(failed)?, LONGEST_LIST)
         };
         let Listing { inputs, skipped, outline, present } = layout::list(path, &found, options, false, read)?;
-        let file = |(at, tags): (usize, Tags)| (found[at].name.clone(), paths[at].clone(), tags);
+        let file = |(at, tags): (usize, Tags)| {
+            let (name, path) = (found[at].name.clone(), paths[at].clone());
+            Entry { name, path, tags, place: None }
+        };
         let files = inputs.into_iter().map(file).collect::<Vec<_>>().into_iter();
         Ok(Files { files, skipped, outline: Some(outline), present, options: options.clone() })
     }
@@ -50,7 +62,8 @@ impl Files {
         let text = String::from_utf8(bytes).map_err(|_| failed(io::Error::other("it is not valid UTF-8")))?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let (mut files, mut skipped) = (Vec::new(), Vec::new());
-        for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let lines = text.lines().map(str::trim).zip(1u64..);
+        for (line, number) in lines.filter(|(line, _)| !line.is_empty()) {
             let is_wanted = |name: &str| name.len() <= LONGEST_PATH && layout::is_wanted(name, options.modality);
             let shortened = || line.chars().take(LONGEST_PATH).collect::<String>();
             let (name, label) = match line.rsplit_once(char::is_whitespace) {
@@ -65,19 +78,22 @@ impl Files {
                     return Err(Error::OtherFile { path, name, modality: options.modality });
                 }
             };
-            files.push((name.to_owned(), folder.join(name), Tags { label, ..Tags::default() }));
+            let tags = Tags { label, ..Tags::default() };
+            let place = Some(place(path, number));
+            files.push(Entry { name: name.to_owned(), path: folder.join(name), tags, place });
         }
         if files.is_empty() {
             return Err(Error::NoInputs { path: path.to_owned(), modality: options.modality });
         }
-        same_type(files.iter_mut().filter_map(|(.., tags)| tags.label.as_mut()).collect());
-        let present = Present::of(files.iter().map(|(.., tags)| tags));
+        same_type(files.iter_mut().filter_map(|file| file.tags.label.as_mut()).collect());
+        let present = Present::of(files.iter().map(|file| &file.tags));
         Ok(Files { files: files.into_iter(), skipped, outline: None, present, options: options.clone() })
     }
 
     /// One file.
     pub fn single(path: &Path, options: &InputOptions) -> Files {
-        let file = (path.display().to_string(), path.to_owned(), Tags::default());
+        let name = layout::readable(path.as_os_str().as_encoded_bytes());
+        let file = Entry { name, path: path.to_owned(), tags: Tags::default(), place: None };
         let present = Present { names: true, ..Present::default() };
         Files { files: vec![file].into_iter(), skipped: Vec::new(), outline: None, present, options: options.clone() }
     }
@@ -101,10 +117,33 @@ impl Source for Files {
     }
 
     fn next(&mut self) -> Option<Result<Input, Error>> {
-        let (name, path, tags) = self.files.next()?;
-        let read = read(&name, &path, &self.options);
-        Some(read.map(|data| Input { name, data, tags }))
+        let Entry { name, path, tags, place } = self.files.next()?;
+        Some(match place {
+            Some(place) => read_listed(place, name, &path, tags, &self.options),
+            None => read(&name, &path, &self.options).map(|data| Input { name, data, tags, place }),
+        })
     }
+}
+
+/// A line of a table or a list, as messages name it.
+pub(super) fn place(path: &Path, line: u64) -> String {
+    format!("{}:{line}", path.display())
+}
+
+/// Reads a file that a table or a list names. Errors name the line as well.
+pub(super) fn read_listed(
+    place: String,
+    name: String,
+    path: &Path,
+    tags: Tags,
+    options: &InputOptions,
+) -> Result<Input, Error> {
+    let listed = format!("{place}: {name}");
+    let data = read(&listed, path, options).map_err(|error| match error {
+        Error::Read { source, .. } => Error::Input { name: listed, reason: format!("it cannot be read: {source}") },
+        other => other,
+    })?;
+    Ok(Input { name, data, tags, place: Some(place) })
 }
 
 /// Reads a file.
@@ -129,7 +168,7 @@ fn walk(
     }
     for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
-        let own = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let own = path.file_name().map(|name| layout::readable(name.as_encoded_bytes())).unwrap_or_default();
         let name = format!("{prefix}{own}");
         // Follows links. A file that vanished, and a link without a target, are found when they are read.
         let about = fs::metadata(&path).ok();

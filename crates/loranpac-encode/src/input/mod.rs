@@ -32,9 +32,10 @@ mod zipped;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use loranpac::Label;
-use loranpac_data::Split;
+use loranpac_data::{Format, Split};
 
 use crate::encoder::Image;
 use crate::error::Error;
@@ -91,6 +92,23 @@ pub struct Input {
     pub data: Data,
     /// Its tags.
     pub tags: Tags,
+    /// The line of the table or list that names it, as `list.csv:17`, if it is a file that one names.
+    pub place: Option<String>,
+}
+
+impl Input {
+    /// An input that is in memory.
+    pub fn new(name: String, data: Data) -> Input {
+        Input { name, data, tags: Tags::default(), place: None }
+    }
+
+    /// Its name in messages.
+    pub(crate) fn shown(&self) -> String {
+        match &self.place {
+            Some(place) => format!("{place}: {}", self.name),
+            None => self.name.clone(),
+        }
+    }
 }
 
 /// The contents of an input.
@@ -177,6 +195,16 @@ impl Inputs {
     pub fn open(paths: &[PathBuf], options: &InputOptions) -> Result<Inputs, Error> {
         let sources = paths.iter().map(|path| open(path, options)).collect::<Result<Vec<_>, Error>>()?;
         Ok(Inputs { sources, at: 0 })
+    }
+
+    /// Opens a table that is in memory, such as standard input. Messages call it `name`, and the paths in it are relative to
+    /// the working directory.
+    ///
+    /// # Errors
+    /// If it is damaged, or has no column of texts or paths.
+    pub fn table(name: &str, bytes: Arc<[u8]>, format: Format, options: &InputOptions) -> Result<Inputs, Error> {
+        let table = table::Table::in_memory(name, bytes, format, options)?;
+        Ok(Inputs { sources: vec![Box::new(table)], at: 0 })
     }
 
     /// Takes inputs that are in memory, or that the iterator reads when they are due.

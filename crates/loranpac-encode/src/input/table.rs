@@ -1,8 +1,11 @@
 //! Tables with a column of texts, or of paths to images.
 
+use std::io::Cursor;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use loranpac_data::{Options, Reader, Split, TextOptions, TextRow, Texts};
+use loranpac::Label;
+use loranpac_data::{Format, Options, Reader, Split, TextOptions, TextRow, Texts};
 
 use super::files::{self, LONGEST_PATH};
 use super::{Data, Input, InputOptions, Present, Source, Tags};
@@ -16,9 +19,15 @@ const PATHS: &[&str] = &["path", "file", "file_name", "filename", "image"];
 const ROWS: usize = 256;
 
 pub(super) struct Table {
-    texts: Texts,
+    /// Its file, or its name in messages.
+    path: PathBuf,
     /// Paths are relative to this folder.
     folder: PathBuf,
+    texts: Texts,
+    /// The same table, until its labels and domains have been seen.
+    unseen: Option<Texts>,
+    /// Whether labels, and domains, are texts although some are written as integers.
+    kinds: [bool; 2],
     /// Rows that were read, the next one last.
     rows: Vec<TextRow>,
     /// Rows that were returned.
@@ -26,37 +35,107 @@ pub(super) struct Table {
     options: InputOptions,
 }
 
+/// A table that can be read several times.
+struct Origin {
+    /// Its file, or its name in messages.
+    path: PathBuf,
+    /// Its contents and their format, if it is in memory.
+    contents: Option<(Arc<[u8]>, Format)>,
+    options: TextOptions,
+}
+
+impl Origin {
+    fn open(&self) -> Result<Texts, Error> {
+        Ok(match &self.contents {
+            None => Texts::open(&self.path, &self.options)?,
+            Some((bytes, format)) => {
+                Texts::from_source(&self.path, Cursor::new(bytes.clone()), *format, &self.options)?
+            }
+        })
+    }
+}
+
 impl Table {
+    /// The table in a file.
     pub fn open(path: &Path, options: &InputOptions) -> Result<Table, Error> {
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        Table::of(path, None, folder, options)
+    }
+
+    /// A table in memory, which messages call `name`. Its paths are relative to the working directory.
+    pub fn in_memory(name: &str, bytes: Arc<[u8]>, format: Format, options: &InputOptions) -> Result<Table, Error> {
+        Table::of(Path::new(name), Some((bytes, format)), PathBuf::new(), options)
+    }
+
+    fn of(
+        path: &Path,
+        contents: Option<(Arc<[u8]>, Format)>,
+        folder: PathBuf,
+        options: &InputOptions,
+    ) -> Result<Table, Error> {
         let usual = match options.modality {
             Modality::Text => TEXTS,
             Modality::Image => PATHS,
         };
         let (text, label) = (options.column.clone(), options.label.clone());
         let text_options = TextOptions { text, usual, label, format: None };
-        let texts = Texts::open(path, &text_options)?;
+        let source = Origin { path: path.to_owned(), contents, options: text_options };
+        let texts = source.open()?;
         if let Some(split) = options.split.filter(|_| texts.has_splits())
-            && !has_split(Texts::open(path, &text_options)?, split)?
+            && !has_split(source.open()?, split)?
         {
             return Err(Error::NoSplit { path: path.to_owned(), split: split.name() });
         }
-        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-        Ok(Table { texts, folder, rows: Vec::new(), row: 0, options: options.clone() })
+        let tagged = texts.has_labels() || texts.has_domains();
+        let unseen = tagged.then(|| source.open()).transpose()?;
+        let (kinds, rows) = ([false; 2], Vec::new());
+        Ok(Table { path: source.path, folder, texts, unseen, kinds, rows, row: 0, options: options.clone() })
     }
 
     /// The next row of the split; none at the end.
     fn row(&mut self) -> Result<Option<TextRow>, Error> {
+        if let Some(unseen) = self.unseen.take() {
+            self.kinds = kinds(unseen)?;
+        }
         loop {
             if self.rows.is_empty() {
                 self.rows = self.texts.next(ROWS)?;
                 self.rows.reverse();
             }
-            let Some(row) = self.rows.pop() else { return Ok(None) };
+            let Some(mut row) = self.rows.pop() else { return Ok(None) };
             self.row += 1;
             if self.options.takes(row.split) {
+                for (tag, is_text) in [&mut row.label, &mut row.domain].into_iter().zip(self.kinds) {
+                    if let Some(tag) = tag.as_mut().filter(|_| is_text) {
+                        *tag = Label::Text(tag.to_string());
+                    }
+                }
                 return Ok(Some(row));
             }
         }
+    }
+
+    /// The row that was returned last, as messages name it.
+    fn place(&self, line: Option<u64>) -> String {
+        match line {
+            Some(line) => files::place(&self.path, line),
+            None => format!("{}: row {}", self.path.display(), self.row - 1),
+        }
+    }
+}
+
+/// Whether a label of a table, and a domain, is a text. Then all of them are, in all splits: a feature file has one type
+/// for all labels, and the classes of a table must not depend on whether it is encoded first.
+fn kinds(mut texts: Texts) -> Result<[bool; 2], Error> {
+    let is_text = |tag: &Option<Label>| matches!(tag, Some(Label::Text(_)));
+    let mut kinds = [false; 2];
+    loop {
+        let rows = texts.next(ROWS)?;
+        if rows.is_empty() {
+            return Ok(kinds);
+        }
+        kinds[0] |= rows.iter().any(|row| is_text(&row.label));
+        kinds[1] |= rows.iter().any(|row| is_text(&row.domain));
     }
 }
 
@@ -103,21 +182,24 @@ impl Source for Table {
     }
 
     fn next(&mut self) -> Option<Result<Input, Error>> {
-        let TextRow { text, label, split, domain } = match self.row() {
+        let TextRow { text, label, split, domain, line } = match self.row() {
             Ok(row) => row?,
             Err(error) => return Some(Err(error)),
         };
         let tags = Tags { label, split, domain };
-        match self.options.modality {
-            Modality::Text => Some(Ok(Input { name: format!("row {}", self.row - 1), data: Data::Text(text), tags })),
+        Some(match self.options.modality {
+            Modality::Text => {
+                let name = format!("row {}", self.row - 1);
+                Ok(Input { name, data: Data::Text(text), tags, place: None })
+            }
             Modality::Image if text.len() > LONGEST_PATH => {
                 let reason = format!("its path is longer than {LONGEST_PATH} bytes");
-                Some(Err(Error::Input { name: format!("row {}", self.row - 1), reason }))
+                Err(Error::Input { name: self.place(line), reason })
             }
             Modality::Image => {
-                let read = files::read(&text, &self.folder.join(&text), &self.options);
-                Some(read.map(|data| Input { name: text, data, tags }))
+                let path = self.folder.join(&text);
+                files::read_listed(self.place(line), text, &path, tags, &self.options)
             }
-        }
+        })
     }
 }

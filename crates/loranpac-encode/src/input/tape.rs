@@ -95,7 +95,7 @@ impl Source for Tape {
             Err(source) => return Some(Err(Error::Read { path: self.path.clone(), source })),
         };
         let data = bytes.and_then(|bytes| to_data(&name, bytes, self.options.modality));
-        Some(data.map(|data| Input { name, data, tags }))
+        Some(data.map(|data| Input { name, data, tags, place: None }))
     }
 }
 
@@ -166,7 +166,7 @@ impl Packed {
             let bytes = self.headers.contents(&entry, self.options.largest)?;
             let name = entry.name;
             let data = bytes.and_then(|bytes| to_data(&name, bytes, self.options.modality));
-            return Ok(Some(data.map(|data| Input { name, data, tags })));
+            return Ok(Some(data.map(|data| Input { name, data, tags, place: None })));
         }
         Ok(None)
     }
@@ -236,30 +236,29 @@ impl<R: Read> Headers<R> {
             let header = Header::from_byte_slice(&block);
             check_sum(header, &block)?;
             let size = long_size.take().map_or_else(|| header.entry_size(), Ok)?;
-            let name = |bytes: &[u8]| layout::clean(&String::from_utf8_lossy(bytes));
             match header.entry_type() {
                 EntryType::GNULongName => {
                     let mut bytes = self.extension(size)?;
                     bytes.truncate(bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len()));
-                    long_name = Some(name(&bytes));
+                    long_name = Some(layout::clean(&bytes));
                 }
                 EntryType::XHeader => {
                     let bytes = self.extension(size)?;
                     for extension in PaxExtensions::new(&bytes) {
                         let extension = extension?;
                         match extension.key_bytes() {
-                            b"path" => long_name = Some(name(extension.value_bytes())),
+                            b"path" => long_name = Some(layout::clean(extension.value_bytes())),
                             b"size" => long_size = extension.value().ok().and_then(|size| size.parse().ok()),
                             _ => {}
                         }
                     }
                 }
                 EntryType::Regular | EntryType::Continuous => {
-                    let name = long_name.unwrap_or_else(|| name(&header.path_bytes()));
+                    let name = long_name.unwrap_or_else(|| layout::clean(&header.path_bytes()));
                     return Ok(Some(FileHeader { name, size }));
                 }
                 EntryType::Symlink | EntryType::Link | EntryType::GNUSparse => {
-                    let name = long_name.unwrap_or_else(|| name(&header.path_bytes()));
+                    let name = long_name.unwrap_or_else(|| layout::clean(&header.path_bytes()));
                     return Err(io::Error::other(format!(
                         "{name} is a link or a sparse file; pack the files themselves"
                     )));

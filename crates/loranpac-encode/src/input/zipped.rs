@@ -35,7 +35,7 @@ impl Zipped {
         let (mut found, mut packed) = (Vec::new(), 0u64);
         for at in 0..archive.len() {
             let entry = archive.by_index_data(at).map_err(|e| refuse(e.to_string()))?;
-            let name = layout::clean(&String::from_utf8_lossy(entry.name_raw()));
+            let name = layout::clean(entry.name_raw());
             if entry.is_dir() {
                 continue;
             }
@@ -88,6 +88,6 @@ impl Source for Zipped {
         let (name, at, tags) = self.entries.next()?;
         let bytes = read(&mut self.archive, &name, at, self.options.largest);
         let data = bytes.and_then(|bytes| to_data(&name, bytes, self.options.modality));
-        Some(data.map(|data| Input { name, data, tags }))
+        Some(data.map(|data| Input { name, data, tags, place: None }))
     }
 }

@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 
 use crate::encoder::{Batch, Encoder, Image, check_layers};
 use crate::error::{Error, OnnxProblem};
+use crate::image;
 use crate::modality::Modality;
 use crate::preprocess::Preprocess;
 use crate::regular;
@@ -89,7 +90,7 @@ impl Onnx {
             Some(Dimension::Fixed(n)) => Some(*n),
             _ => None,
         };
-        let digest = digest.finalize().into();
+        let digest = image::add_version(digest, image::VERSION).finalize().into();
         let path = path.to_owned();
         let mut onnx = Onnx { path, name, model, input, output, channels_last, fixed, preprocess, dim: 0, digest };
         // The number of features is known only from an output.

@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 use super::vit::Vit;
 use crate::encoder::{Batch, Encoder, check_layers};
 use crate::error::Error;
+use crate::image;
 use crate::modality::Modality;
 use crate::preprocess::Preprocess;
 
@@ -44,7 +45,8 @@ impl Encoder for ImageEncoder {
     }
 
     fn digest(&self) -> [u8; 32] {
-        Sha256::new().chain_update(self.vit.digest()).chain_update(self.preprocess.to_string()).finalize().into()
+        let digest = Sha256::new().chain_update(self.vit.digest()).chain_update(self.preprocess.to_string());
+        image::add_version(digest, image::VERSION).finalize().into()
     }
 
     fn encode(&self, batch: Batch<'_>, layers: &[usize]) -> Result<Vec<f32>, Error> {

@@ -1,9 +1,12 @@
 //! Small images of all formats.
 #![allow(dead_code, reason = "each test uses some of them")]
 
+mod png;
+
 use std::io::Cursor;
 
 use image::{DynamicImage, ImageBuffer, ImageFormat, Rgb};
+pub use png::png_header;
 
 /// An image in a format.
 pub fn bytes(image: &DynamicImage, format: ImageFormat) -> Vec<u8> {
@@ -67,26 +70,4 @@ pub fn jpeg_with_orientation(image: &DynamicImage, number: u8) -> Vec<u8> {
     exif.extend([number, 0, 0, 0, 0, 0, 0]);
     let length = (exif.len() as u16 + 2).to_be_bytes();
     [&plain[..2], b"\xff\xe1", &length, &exif, &plain[2..]].concat()
-}
-
-/// A PNG file of 100 kB that claims these sides.
-pub fn png_header(width: u32, height: u32) -> Vec<u8> {
-    let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
-    let mut chunk = |kind: &[u8; 4], data: &[u8]| {
-        file.extend((data.len() as u32).to_be_bytes());
-        file.extend(kind);
-        file.extend(data);
-        file.extend(crc(&[&kind[..], data].concat()).to_be_bytes());
-    };
-    let sides = [width.to_be_bytes(), height.to_be_bytes()].concat();
-    chunk(b"IHDR", &[&sides[..], &[8, 2, 0, 0, 0]].concat());
-    chunk(b"IDAT", &vec![0; 100_000]);
-    chunk(b"IEND", b"");
-    file
-}
-
-fn crc(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(!0u32, |crc, &byte| {
-        (0..8).fold(crc ^ u32::from(byte), |crc, _| (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg()))
-    })
 }

@@ -93,7 +93,7 @@ pub(super) fn read_labels(
     let mut labels: Vec<Result<Label, String>> = Vec::new();
     match reader {
         ColumnReader::BoolColumnReader(r) => {
-            levels.read(r, rows, |values| labels.extend(values.iter().map(|&v| Ok(Label::Integer(v.into())))))
+            levels.read(r, rows, |values| labels.extend(values.iter().map(|&v| Ok(text::truth(v)))))
         }
         ColumnReader::Int32ColumnReader(r) => levels.read(r, rows, |values| {
             let widen = |v: i32| if unsigned { i64::from(v as u32) } else { v.into() };

@@ -34,7 +34,7 @@ pub(super) fn tags(path: &Path, names: &[&str], lists: &[(&str, Vec<u8>)]) -> Re
                 .trim()
                 .rsplit_once(char::is_whitespace)
                 .ok_or_else(|| refuse("a path and a label are expected".to_owned()))?;
-            let image = clean(image.trim_end());
+            let image = clean(image.trim_end().as_bytes());
             let at = find(list, &image, &places).ok_or_else(|| refuse(format!("{image} is not there")))?;
             let known = Tags { label: Some(label(class)), split: Some(split), domain: Some(Label::from(domain)) };
             if tags[at].as_ref().is_some_and(|tags| *tags != known) {

@@ -160,8 +160,19 @@ pub(super) fn is_ignored(name: &str, folder: bool) -> bool {
 }
 
 /// The name of an entry of an archive, without what means the same place.
-pub(super) fn clean(name: &str) -> String {
-    name.split(['/', '\\']).filter(|part| !part.is_empty() && *part != ".").collect::<Vec<_>>().join("/")
+pub(super) fn clean(name: &[u8]) -> String {
+    let parts = name.split(|byte| matches!(byte, b'/' | b'\\')).filter(|part| !matches!(*part, b"" | b"."));
+    parts.map(readable).collect::<Vec<_>>().join("/")
+}
+
+/// A name as a text. Bytes that are not UTF-8 become `\xNN`, so that different names stay different.
+pub(super) fn readable(name: &[u8]) -> String {
+    let mut text = String::with_capacity(name.len());
+    for chunk in name.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
+    }
+    text
 }
 
 /// A name as a label: an integer if it is written as one.

@@ -1,0 +1,232 @@
+//! Raw inputs that are unreadable, ambiguous or in odd places, and what is left behind.
+
+mod common;
+#[path = "../../loranpac/tests/skip/mod.rs"]
+mod skip;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use common::raw::{Place, bitmap, images, json_of, lines, texts, vit};
+use common::stdout;
+
+/// What a command prints to standard error.
+fn notes(output: &std::process::Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn features_without_a_cache_leave_nothing_when_the_command_is_interrupted() {
+    let place = Place::new();
+    let (model, table, tmp) = (place.at("m.lrp"), texts(place.path(), 30_000), place.path().join("tmp"));
+    fs::create_dir(&tmp).unwrap();
+    place.say(&["init", &model, "--encoder", "text-ngrams", "--width", "100"]);
+    for signal in ["-INT", "-KILL"] {
+        let mut command = place.command(&["learn", &model, &table, "--no-cache", "--threads", "1"]);
+        let mut child = command.env("TMPDIR", &tmp).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // Until features are in the temporary folder, with a name or without one.
+        let descriptors = format!("/proc/{}/fd", child.id());
+        let is_open = || {
+            let entries = fs::read_dir(&descriptors).into_iter().flatten().flatten();
+            entries.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|file| file.starts_with(&tmp))
+        };
+        while !is_open() {
+            assert!(child.try_wait().unwrap().is_none(), "it has finished");
+            std::thread::yield_now();
+        }
+        assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+        assert!(!child.wait().unwrap().success());
+        assert_eq!(fs::read_dir(&tmp).unwrap().count(), 0, "{signal}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_cache_without_write_access_is_read() {
+    // A superuser may write everywhere.
+    let root = stdout(&Command::new("id").arg("-u").output().unwrap()).trim() == "0";
+    let limited = ["--bounding-set=-all", "--inh-caps=-all"];
+    if root && !Command::new("setpriv").args(limited).arg("true").status().is_ok_and(|status| status.success()) {
+        return skip::skipped("setpriv", "a_cache_without_write_access_is_read", "the tests run as root");
+    }
+    let place = Place::new();
+    let call = |arguments: &[&str]| {
+        let plain = place.command(arguments);
+        let mut command = if root { Command::new("setpriv") } else { Command::new("env") };
+        command.args(if root { &limited[..] } else { &[] }).arg(plain.get_program()).args(plain.get_args());
+        command.env("LORANPAC_CACHE", place.path().join("cache")).output().unwrap()
+    };
+    let (table, out, model) = (texts(place.path(), 30), place.at("out.npz"), place.at("m.lrp"));
+    place.say(&["embed", "text-ngrams", &table, "-o", &out]);
+    let cache = place.path().join("cache");
+    let file = fs::read_dir(&cache).unwrap().next().unwrap().unwrap().path();
+    let before = fs::read(&file).unwrap();
+    let protect =
+        |mode: &str| assert!(Command::new("chmod").args(["-R", mode]).arg(&cache).status().unwrap().success());
+    protect("a-w");
+    fs::write(&table, fs::read_to_string(&table).unwrap() + "a new text,pay,train\n").unwrap();
+    let output = call(&["embed", "text-ngrams", &table, "-o", &out, "--json"]);
+    let result: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!((&result["samples"], &result["computed"]), (&31.into(), &1.into()));
+    assert!(
+        notes(&output).contains("warning: the cache") && notes(&output).contains("only read"),
+        "{}",
+        notes(&output)
+    );
+    // One warning for a command that reads inputs several times, and features are computed once.
+    place.say(&["init", &model, "--encoder", "text-ngrams", "--width", "100"]);
+    let output = call(&["learn", &model, &table]);
+    stdout(&output);
+    assert_eq!(notes(&output).matches("only read").count(), 1, "{}", notes(&output));
+    assert_eq!(fs::read(&file).unwrap(), before);
+    // A folder that cannot be created.
+    let inside = cache.join("new").display().to_string();
+    let output = call(&["embed", "text-ngrams", &table, "-o", &out, "--cache", &inside]);
+    stdout(&output);
+    assert!(notes(&output).contains("only read") && !Path::new(&inside).exists());
+    protect("u+w");
+}
+
+#[test]
+fn a_model_records_the_encoder_of_the_first_features_that_name_theirs() {
+    let place = Place::new();
+    let (photos, model) = (images(place.path()).display().to_string(), place.at("m.lrp"));
+    let plain = place.at("plain.csv");
+    let row = |label: &str, value: f32| {
+        let cells: Vec<String> = (0..8).map(|at| (value + at as f32).to_string()).collect();
+        format!("{},{label}\n", cells.join(","))
+    };
+    fs::write(&plain, format!("a,b,c,d,e,f,g,h,label\n{}{}", row("x", 0.5), row("y", -1.0))).unwrap();
+    let features = |seed: u32| {
+        let (weights, file) = (place.at(&format!("vit{seed}")), place.at(&format!("{seed}.npz")));
+        vit(Path::new(&weights), seed);
+        place.say(&["embed", &weights, &photos, "-o", &file]);
+        file
+    };
+    let (first, second) = (features(1), features(2));
+    place.say(&["init", &model, "--dim", "8", "--width", "50"]);
+    place.say(&["learn", &model, &plain]);
+    assert!(json_of(&place, &["inspect", &model, "--json"])["encoder"].is_null());
+    place.say(&["learn", &model, &first]);
+    let recorded = json_of(&place, &["inspect", &model, "--json"]);
+    assert_eq!((&recorded["encoder"], recorded["encoder_reference"]["digest"].is_string()), (&"vit_test".into(), true));
+    for command in ["learn", "predict", "eval"] {
+        place.refused(&[command, &model, &second], &["2.npz", "another encoder", "vit_test (digest"]);
+    }
+    // Features without a record are accepted as before.
+    fs::write(&plain, format!("a,b,c,d,e,f,g,h,label\n{}", row("x", 2.0))).unwrap();
+    place.say(&["learn", &model, &plain]);
+}
+
+#[test]
+fn errors_about_standard_input_say_so() {
+    let place = Place::new();
+    let (model, table) = place.tickets();
+    let check = |arguments: &[&str], input: &str, expected: &str| {
+        let output = place.with_input(&[&["learn", &model, "-"], arguments].concat(), input);
+        let message = notes(&output);
+        assert!(!output.status.success() && message.starts_with("error: standard input"), "{message}");
+        assert!(message.contains(expected) && !message.contains("standard input."), "{message}");
+    };
+    let csv = ["--format", "csv", "--text", "text"];
+    check(&csv, "text,label\nfine,a\nnot fine\n", "line 3: has 1 cell");
+    check(&csv, "text,label,split\nfine,a,test\n", "no input whose split is train");
+    check(&csv, "other,label\nfine,a\n", "no text column text");
+    check(&["--format", "txt"], "a text without a label\n", "no labels");
+    check(&["--format", "nonsense", "--text", "text"], "", "there is no format \"nonsense\"");
+    check(&["--format", "npz", "--text", "text"], "", "npz has no columns of texts");
+    let all = fs::read_to_string(&table).unwrap();
+    check(&csv, &all, "its samples were learned before");
+    let features = "1,2,label\n1,2,x\n";
+    check(&["--format", "csv"], features, "2 features, but the model was made for 2048");
+}
+
+#[test]
+fn an_image_of_a_table_is_named_with_its_line() {
+    let place = Place::new();
+    let (photos, model) = (images(place.path()).display().to_string(), place.at("m.lrp"));
+    place.say(&["init", &model, "--encoder", "image-basic", "--width", "50"]);
+    place.say(&["learn", &model, &photos]);
+    bitmap(&place.path().join("good.bmp"), [0, 0, 200], 1);
+    fs::write(place.at("bad.bmp"), "no image").unwrap();
+    let list = place.at("list.csv");
+    for (name, reason) in [("missing.bmp", "cannot be read"), ("bad.bmp", "not an image")] {
+        fs::write(&list, format!("path\ngood.bmp\n{name}\n")).unwrap();
+        let place_of = format!("list.csv:3: {name}: ");
+        place.refused(&["predict", &model, &list, "-o", &place.at("answers.csv")], &[&place_of, reason]);
+        place.refused(&["embed", "image-basic", &list, "-o", &place.at("o.npz")], &[&place_of, reason]);
+        let output = place.call(&["predict", &model, &list, "--skip-bad"]);
+        assert!(notes(&output).contains("skipped: ") && notes(&output).contains(&place_of), "{}", notes(&output));
+        assert_eq!(lines(&stdout(&output))[1][1], "good.bmp");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_place_of_a_table_is_refused_and_does_not_wait() {
+    let place = Place::new();
+    let (model, _) = place.tickets();
+    for name in ["pipe.csv", "pipe.jsonl", "pipe.npz"] {
+        let pipe = place.at(name);
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for command in ["learn", "predict", "eval"] {
+            place.refused(&[command, &model, &pipe], &[name, "a pipe or a device"]);
+            place.refused(&[command, &model, &pipe, "--features", "x"], &[name, "a pipe or a device"]);
+        }
+        let out = place.at("o.npz");
+        if !name.ends_with("npz") {
+            place.refused(&["embed", "text-ngrams", &pipe, "-o", &out], &[name, "a pipe or a device"]);
+        }
+    }
+}
+
+#[test]
+fn damage_inside_a_later_file_changes_nothing() {
+    let place = Place::new();
+    let (model, photos) = (place.at("m.lrp"), images(place.path()));
+    place.say(&["init", &model, "--encoder", "image-basic", "--width", "50"]);
+    let before = place.say(&["inspect", &model, "--json"]);
+    let later = place.path().join("later");
+    bitmap(&later.join("red/a.bmp"), [0, 0, 180], 4);
+    fs::write(later.join("red/b.bmp"), "no image").unwrap();
+    let (photos, later) = (photos.display().to_string(), later.display().to_string());
+    let table = place.at("later.csv");
+    let cells = "0.5,".repeat(2320);
+    let header: String = (0..2320).map(|at| format!("f{at},")).collect();
+    fs::write(&table, format!("{header}label\n{cells}red\n{cells}\n")).unwrap();
+    for cache in [&[][..], &["--no-cache"]] {
+        place.refused(&[&["learn", &model, &photos, &later], cache].concat(), &["b.bmp", "not an image"]);
+        place.refused(&[&["learn", &model, &photos, &table], cache].concat(), &["later.csv: line 3"]);
+        assert_eq!(place.say(&["inspect", &model, "--json"]), before);
+    }
+    fs::remove_file(Path::new(&later).join("red/b.bmp")).unwrap();
+    let learned = json_of(&place, &["learn", &model, &photos, &later, "--json"]);
+    assert_eq!((&learned["tasks"], &learned["samples"]), (&2.into(), &9.into()));
+}
+
+#[test]
+fn embed_and_learn_agree_on_the_labels_of_a_table() {
+    let place = Place::new();
+    let classes = |name: &str, file: &str| {
+        let model = place.at(name);
+        place.say(&["init", &model, "--encoder", "text-ngrams", "--width", "50"]);
+        place.say(&["learn", &model, file]);
+        json_of(&place, &["inspect", &model, "--json"])["classes"].clone()
+    };
+    let tables = [
+        ("a.csv", "text,label\none,1\ntwo,2\nten,1\n", 2),
+        ("b.csv", "text,label\none,1\na cat,cat\nten,1\n", 2),
+        ("c.jsonl", "{\"text\": \"one\", \"label\": 1}\n{\"text\": \"ten\", \"label\": \"1\"}\n", 1),
+        ("d.jsonl", "{\"text\": \"one\", \"label\": true}\n{\"text\": \"ten\", \"label\": false}\n", 2),
+    ];
+    for (name, text, count) in tables {
+        let (table, features) = (place.at(name), place.at(&format!("{name}.npz")));
+        fs::write(&table, text).unwrap();
+        place.say(&["embed", "text-ngrams", &table, "-o", &features]);
+        let raw = classes(&format!("{name}-raw.lrp"), &table);
+        assert_eq!(raw, classes(&format!("{name}-features.lrp"), &features), "{name}");
+        assert_eq!(raw.as_array().unwrap().len(), count, "{name}");
+    }
+}
