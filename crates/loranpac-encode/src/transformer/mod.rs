@@ -11,6 +11,7 @@ mod image;
 mod kernel;
 mod linear;
 mod math;
+mod module;
 mod norm;
 mod open;
 mod positions;
@@ -19,6 +20,7 @@ mod strips;
 #[cfg(test)]
 mod testing;
 mod text;
+mod train;
 mod vision;
 mod vit;
 mod weights;
