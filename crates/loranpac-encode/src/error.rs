@@ -325,6 +325,64 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
+    /// A file cannot be written.
+    #[error("cannot write {path}: {source}", path = path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A setting of training cannot be used.
+    #[error("`{name}`: {reason}")]
+    Adapt {
+        /// The setting.
+        name: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// There is nothing to tell apart.
+    #[error(
+        "adaptation needs samples of two classes or more, and there {} of {}",
+        if *samples == 1 { "is 1 sample".to_owned() } else { format!("are {samples} samples") },
+        if *classes == 1 { "1 class".to_owned() } else { format!("{classes} classes") }
+    )]
+    TooFewClasses {
+        /// Number of classes.
+        classes: usize,
+        /// Number of samples.
+        samples: usize,
+    },
+    /// Training diverged at every rate that was tried.
+    #[error("the loss of epoch {epoch} is not finite, even at a rate of {rate:e}; lower `rate`, or check the inputs")]
+    Diverged {
+        /// The epoch, counted from 1.
+        epoch: usize,
+        /// The last rate.
+        rate: f64,
+    },
+    /// A file of an adapter cannot be used.
+    #[error("{path}: {reason}", path = path.display())]
+    Adapter {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// An adapter belongs to another encoder.
+    #[error("the adapter belongs to the encoder {adapter}, not to {given}")]
+    OtherEncoder {
+        /// Name of the adapter's encoder.
+        adapter: String,
+        /// Name of the encoder that was given.
+        given: String,
+    },
+    /// The encoder is no transformer that modules could be trained in.
+    #[error("{encoder} cannot be adapted: only transformers from safetensors files can")]
+    NoAdapter {
+        /// The encoder.
+        encoder: String,
+    },
     /// A text cannot be divided into tokens.
     #[error("a text cannot be divided into tokens: {reason}")]
     Tokenize {

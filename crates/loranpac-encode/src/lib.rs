@@ -2,8 +2,10 @@
 //!
 //! An [`Encoder`] turns a [`Batch`] of images or texts into rows of features. [`image::decode`] makes an [`Image`] of a
 //! file's bytes, and [`Preprocess`] makes the numbers that a network reads of an image. [`Inputs`] are raw inputs in
-//! folders, archives and tables, [`Embedding`] encodes them batch after batch, and a [`FeatureSet`] is all of it.
+//! folders, archives and tables, [`Embedding`] encodes them batch after batch, and a [`FeatureSet`] is all of it. [`adapt`] trains
+//! small modules inside a transformer.
 
+pub mod adapt;
 mod basic;
 mod cache;
 mod embedding;
@@ -38,14 +40,15 @@ pub use input::{Data, Input, InputOptions, Inputs, Layout, Outline, Present, Tag
 pub use modality::Modality;
 pub use ngrams::TextNgrams;
 pub use onnx::Onnx;
-pub use open::{BUILT_IN, BuiltIn, OpenOptions, is_encoder, open};
+pub use open::{BUILT_IN, BuiltIn, OpenOptions, is_encoder, open, open_transformer};
 pub use preprocess::{Filter, Preprocess, Resize};
 pub use rows::{RawOptions, Watch, read_raw};
 pub use server::Server;
-pub use transformer::{ImageEncoder, TextEncoder, Vit};
+pub use transformer::{ImageEncoder, ModuleKind, TextEncoder, Transformer, Vit};
 
 /// What only tests and fuzz targets call.
 #[doc(hidden)]
 pub mod internals {
+    pub use crate::adapt::{Probe, ProbeInput};
     pub use crate::server::features as server_features;
 }

@@ -8,13 +8,14 @@
 //! LayerScale is part of the weights: the outputs of the last linear layer of each half are scaled when a model is read.
 
 use std::mem;
+use std::sync::{Mutex, PoisonError};
 
 use super::attention::{Packed, attend};
 use super::linear::{Layout, Linear, Then};
 use super::math::Activation;
-use super::module::Bottleneck;
+use super::module::{self, Bottleneck};
 use super::norm::Norm;
-use super::strips::Strips;
+use super::strips::{Strip, Strips};
 
 /// Where a block normalises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub(crate) struct Block {
     pub inner: usize,
     /// A trained bottleneck beside the MLP.
     pub adapter: Option<Bottleneck>,
+    /// Trained tokens that replace the last rows of each sequence before the block.
+    pub prompts: Vec<Vec<Strip>>,
 }
 
 /// The sizes of a block.
@@ -79,8 +82,8 @@ impl Shape {
     }
 }
 
-/// Blocks of one kind, one after the other.
-#[derive(Debug)]
+/// Blocks of one kind, one after the other. Clones share the weights.
+#[derive(Debug, Clone)]
 pub(crate) struct Stack {
     pub blocks: Vec<Block>,
     pub order: Order,
@@ -95,6 +98,11 @@ impl Stack {
     pub fn shape(&self) -> Shape {
         let inner = self.blocks.first().map_or(0, |block| block.inner);
         Shape { d: self.heads * self.size, heads: self.heads, size: self.size, inner }
+    }
+
+    /// Rows at the end of each sequence that belong to prompts.
+    pub fn room(&self) -> usize {
+        self.blocks.iter().map(|block| block.prompts.len()).max().unwrap_or(0)
     }
 }
 
@@ -114,6 +122,28 @@ pub(crate) struct Workspace {
     few_ends: Vec<usize>,
 }
 
+/// Memory of passes that have ended, for those to come.
+#[derive(Debug, Default)]
+pub(crate) struct Spare(Mutex<Vec<Workspace>>);
+
+impl Spare {
+    /// Runs a function with memory of its own.
+    pub fn with<T>(&self, run: impl FnOnce(&mut Workspace) -> T) -> T {
+        let spare = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut work = spare().pop().unwrap_or_default();
+        let result = run(&mut work);
+        spare().push(work);
+        result
+    }
+}
+
+/// A clone has none: memory is not shared.
+impl Clone for Spare {
+    fn clone(&self) -> Spare {
+        Spare::default()
+    }
+}
+
 /// Which layers are wanted, and which tokens of them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted<'a> {
@@ -130,6 +160,7 @@ impl Stack {
     pub fn forward(&self, work: &mut Workspace, wanted: Wanted<'_>, mut each: impl FnMut(usize, &mut Workspace)) {
         let last = wanted.layers.iter().copied().max();
         for (i, block) in self.blocks.iter().enumerate().take_while(|(i, _)| Some(*i) <= last) {
+            module::write_prompts(&block.prompts, &mut work.x, &work.ends);
             self.attend(block, work, wanted.first.filter(|_| Some(i) == last));
             self.transform(block, work);
             each(i, work);
@@ -233,6 +264,7 @@ impl Raw {
             contract: linear(&self.contract, plain, wide),
             inner,
             adapter: None,
+            prompts: Vec::new(),
         }
     }
 }

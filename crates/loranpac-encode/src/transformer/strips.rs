@@ -131,6 +131,11 @@ impl Strips {
         }
     }
 
+    /// Copies all rows.
+    pub fn copy_to(&self, out: &mut Strips) {
+        self.strips_from(0, out);
+    }
+
     /// Copies the strips from one on.
     pub fn strips_from(&self, strip: usize, out: &mut Strips) {
         out.reshape(self.rows, self.strips - strip);

@@ -32,7 +32,8 @@ pub(crate) struct Bottleneck {
 impl Adapter {
     /// Adds the tensors of an adapter of a block.
     pub fn add(to: &mut Parameters, block: &str, d: usize, size: usize, scale: f32, random: &mut Random) -> Adapter {
-        let mut add = |name: &str, shape: &[usize], start| to.add(format!("{block}.adapter.{name}"), shape, start, random);
+        let mut add =
+            |name: &str, shape: &[usize], start| to.add(format!("{block}.adapter.{name}"), shape, start, random);
         let bound = 1.0 / (d as f32).sqrt();
         Adapter {
             size,

@@ -19,15 +19,9 @@ impl Prompts {
         Prompts { count, range: to.add(format!("{block}.prompts"), &[count, d], Start::Constant(0.0), random) }
     }
 
-    /// Writes the prompts over the last rows of each sequence.
-    pub fn write(&self, values: &[f32], d: usize, x: &mut Strips, ends: &[usize]) {
-        let tokens: Vec<Vec<Strip>> = values[self.range.clone()].chunks_exact(d).map(Strip::pad).collect();
-        for (s, strip) in x.strips_mut().enumerate() {
-            for end in ends {
-                let rows = strip[end - self.count..*end].iter_mut();
-                rows.zip(&tokens).for_each(|(x, token)| *x = token[s]);
-            }
-        }
+    /// Its tokens.
+    pub fn pack(&self, values: &[f32], d: usize) -> Vec<Vec<Strip>> {
+        values[self.range.clone()].chunks_exact(d).map(Strip::pad).collect()
     }
 
     /// Adds the gradients, given those of the block's input, whose rows of prompts become zero.
@@ -41,6 +35,19 @@ impl Prompts {
                     *dx = Strip::ZERO;
                 }
             }
+        }
+    }
+}
+
+/// Writes tokens over the last rows of each sequence.
+pub(crate) fn write_prompts(tokens: &[Vec<Strip>], x: &mut Strips, ends: &[usize]) {
+    if tokens.is_empty() {
+        return;
+    }
+    for (s, strip) in x.strips_mut().enumerate() {
+        for end in ends {
+            let rows = strip[end - tokens.len()..*end].iter_mut();
+            rows.zip(tokens).for_each(|(x, token)| *x = token[s]);
         }
     }
 }

@@ -109,8 +109,7 @@ impl WithSimd for Head<'_, '_> {
         for first in (0..asking.len()).step_by(BLOCK) {
             let rows = BLOCK.min(asking.len() - first);
             let start = asking.start + first;
-            for (left, packed, out) in
-                [(queries, &*packed_keys, &mut *weights), (dout, &*packed_values, &mut *slopes)]
+            for (left, packed, out) in [(queries, &*packed_keys, &mut *weights), (dout, &*packed_values, &mut *slopes)]
             {
                 for (g, right) in packed.chunks_exact(size).enumerate() {
                     let out = &mut out[g * stride..][..rows];

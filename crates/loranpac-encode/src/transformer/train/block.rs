@@ -95,7 +95,14 @@ impl Tuned<'_> {
     }
 
     /// Computes the block's output from its input `x`. Keeps the first tokens of each sequence, or all.
-    pub fn forward(&self, x: &mut Strips, ends: &mut Vec<usize>, first: Option<usize>, t: &mut Trace, work: &mut Scratch) {
+    pub fn forward(
+        &self,
+        x: &mut Strips,
+        ends: &mut Vec<usize>,
+        first: Option<usize>,
+        t: &mut Trace,
+        work: &mut Scratch,
+    ) {
         let (block, order) = (self.block(), self.stack.order);
         let (heads, size, strips) = (self.stack.heads, self.stack.size, self.stack.shape().strips());
         let ssf = matches!(self.module(), Module::Ssf(_));

@@ -129,9 +129,8 @@ mod tests {
             let mut dx = Strips::default();
             Transposed::default().backward(&layer, &dy_strips, &mut dx, Then::Store);
             let wide = |x: f32| f64::from(x);
-            let expected: Vec<f64> = (0..t * k)
-                .map(|i| (0..n).map(|o| wide(dy[i / k * n + o]) * wide(w[o * k + i % k])).sum())
-                .collect();
+            let expected: Vec<f64> =
+                (0..t * k).map(|i| (0..n).map(|o| wide(dy[i / k * n + o]) * wide(w[o * k + i % k])).sum()).collect();
             close(&rows(&dx, k), &expected, 3e-6);
             let mut dw = vec![1.0; n * k];
             flatten(&product_over_rows(&dy_strips, &matrix(&x, k)), k, 2.0, &mut dw);

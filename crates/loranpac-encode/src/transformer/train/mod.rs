@@ -4,9 +4,15 @@ mod attention;
 mod block;
 mod elementwise;
 pub(crate) mod linear;
+#[cfg(test)]
+mod network_tests;
 mod norm;
 mod pass;
+mod pooling;
 #[cfg(test)]
 mod tests;
+mod tuner;
 
-pub(crate) use pass::{Dropout, Pass, Tuning};
+pub(crate) use pass::Dropout;
+pub(crate) use pooling::Pooling;
+pub(crate) use tuner::Tuner;

@@ -3,7 +3,7 @@
 use std::mem::{swap, take};
 
 use crate::transformer::block::{Stack, Wanted, Workspace};
-use crate::transformer::module::{Module, Prompts, Random};
+use crate::transformer::module::{Module, Prompts, Random, write_prompts};
 use crate::transformer::strips::Strips;
 
 use super::block::{Depth, Scratch, Trace, Tuned};
@@ -76,7 +76,7 @@ impl Pass {
         self.kept = blocks.saturating_sub(most).max(start);
         for index in start..blocks {
             if let Some(prompts) = &tuning.prompts[index] {
-                prompts.write(tuning.values, stack.shape().d, &mut self.x, &self.ends);
+                write_prompts(&prompts.pack(tuning.values, stack.shape().d), &mut self.x, &self.ends);
             }
             let first = first.filter(|_| index + 1 == blocks);
             let trace = &mut self.traces[index];

@@ -103,13 +103,7 @@ fn product(x: &[f64], w: &[f64], inputs: usize) -> Vec<f64> {
 
 fn stack(order: Order) -> Stack {
     let block = |i| random_block(D, INNER, false, 100 * i as u64).pack(HEADS, SIZE, 1e-6);
-    Stack {
-        blocks: (0..BLOCKS).map(block).collect(),
-        order,
-        heads: HEADS,
-        size: SIZE,
-        activation: Activation::Gelu,
-    }
+    Stack { blocks: (0..BLOCKS).map(block).collect(), order, heads: HEADS, size: SIZE, activation: Activation::Gelu }
 }
 
 /// Adds a module of a kind to the blocks from one on, and gives its numbers other values than those at the start.
@@ -142,8 +136,7 @@ fn gradients_of_every_module_are_those_of_finite_differences() {
             for (from, first, most) in [(0, None, BLOCKS), (0, Some(1), BLOCKS), (1, Some(2), 1), (2, Some(1), 0)] {
                 let stack = stack(order);
                 let (parameters, modules, prompts) = tune(kind, from);
-                let tuning =
-                    Tuning { modules: &modules, prompts: &prompts, values: &parameters.values, dropout: None };
+                let tuning = Tuning { modules: &modules, prompts: &prompts, values: &parameters.values, dropout: None };
                 let x = random(ENDS[1] * D, 1);
                 let mut pass = Pass::of(matrix(&x, D), ENDS.to_vec());
                 pass.forward(&stack, tuning, first, most);
