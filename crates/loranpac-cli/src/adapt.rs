@@ -131,6 +131,9 @@ fn adapt(args: &Args) -> Result<()> {
     let samples = Samples::read(inputs, &transformer, options)?;
     samples.skipped().iter().for_each(|reason| note!("skipped: {}", escape(&reason.to_string())));
     let room = system::room();
+    if !args.quiet {
+        note!("measuring the encoder as it is");
+    }
     let mut trainer =
         Trainer::new(transformer, samples, settings.clone(), room.available.map_or(1 << 30, |bytes| bytes / 2))?;
     room.ensure(trainer.bytes(), "training", "use a smaller --batch, or fewer samples")?;

@@ -115,7 +115,7 @@ fn the_loss_falls_with_each_head_and_optimiser() {
             while !trainer.is_done() {
                 losses.push(trainer.epoch(|_| {}).unwrap().loss);
             }
-            assert!(losses[11] < 0.97 * losses[0], "{head:?} {optimiser:?} {text}: {losses:?}");
+            assert!(losses[11] < losses[0] - 0.005, "{head:?} {optimiser:?} {text}: {losses:?}");
         }
     }
 }

@@ -18,7 +18,8 @@ use ::image::{
 use loranpac_data::fence::fenced;
 
 use crate::encoder::Image;
-use crate::error::{Error, ImageProblem};
+use crate::error::Error;
+use crate::problem::ImageProblem;
 
 /// Version of the pixels that [`decode`] gives and of the numbers that [`Preprocess`](crate::Preprocess) makes of them. A
 /// change of either needs another version: cached features are found by it.

@@ -66,11 +66,11 @@ fn the_gradient_of_each_tensor_is_the_slope_of_the_loss_along_it() {
                     }
                     loss(&moved)
                 };
-                let expected = (at(5e-3) - at(-5e-3)) / 1e-2;
-                let tolerance = 0.02 * length + 2e-3;
-                println!("{name} {kind} {}: {length} {expected}", tensor.name);
-                let message = || format!("{name} {kind} {}: {length} instead of {expected}", tensor.name);
-                assert!((length - expected).abs() < tolerance, "{}", message());
+                // Small steps: ReLU has kinks.
+                let expected = (at(1e-3) - at(-1e-3)) / 2e-3;
+                let tolerance = 0.02 * length + 3e-3;
+                let close = (length - expected).abs() < tolerance;
+                assert!(close, "{name} {kind} {}: {length} instead of {expected}", tensor.name);
             }
             assert!(out.iter().any(|x| x.abs() > 1e-3), "{name} {kind}");
         }
