@@ -22,6 +22,12 @@ pub struct Encoding {
     /// [default: the encoder's own]
     #[arg(long, value_name = "SETTINGS", help_heading = "Encoder")]
     pub preprocess: Option<String>,
+    /// Modules that `adapt` trained in the encoder
+    #[arg(long, value_name = "FILE", help_heading = "Encoder")]
+    pub adapter: Option<PathBuf>,
+    /// Features before and after adaptation, side by side
+    #[arg(long, requires = "adapter", help_heading = "Encoder")]
+    pub concat: bool,
     /// Skip inputs that cannot be read, and list them
     #[arg(long, help_heading = "Encoder")]
     pub skip_bad: bool,
@@ -47,7 +53,12 @@ impl Encoding {
 
     /// Returns how an encoder is opened.
     pub fn options(&self, preprocess: Option<String>) -> OpenOptions {
-        OpenOptions { preprocess, timeout: Duration::from_secs(self.timeout.max(1)) }
+        OpenOptions {
+            preprocess,
+            adapter: self.adapter.clone(),
+            concat: self.concat,
+            timeout: Duration::from_secs(self.timeout.max(1)),
+        }
     }
 
     /// Returns what a model records of an encoder that was opened under a name.

@@ -1,6 +1,7 @@
 //! The `loranpac` command line: one file per sub-command, no logic of its own. It is a library, so that the Python
 //! package provides the same command.
 
+mod adapt;
 mod bench;
 mod command;
 mod demo;
@@ -55,6 +56,8 @@ enum Command {
 
     /// Encode images or texts, and write a feature file
     Embed(embed::Args),
+    /// Train small modules inside an encoder for the classes of a first session
+    Adapt(Box<adapt::Args>),
 
     /// Create a model
     Init(model::init::Args),
@@ -114,6 +117,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Run(args) => run::main(*args),
         Command::Bench(args) => bench::main(*args),
         Command::Embed(args) => embed::main(args),
+        Command::Adapt(args) => adapt::main(*args),
         Command::Init(args) => model::init::main(args),
         Command::Learn(args) => model::learn::main(args),
         Command::Predict(args) => model::predict::main(args),

@@ -31,10 +31,11 @@ impl RawArgs {
         if let Some(encoder) = &self.encoder {
             return Raw::open(encoder, self.layers.as_deref(), &self.encoding, quiet).map(Some);
         }
-        let Encoding { text, preprocess, skip_bad, cache, no_cache, .. } = &self.encoding;
+        let Encoding { text, preprocess, adapter, skip_bad, cache, no_cache, .. } = &self.encoding;
         let given = [
             (text.is_some(), "--text"),
             (preprocess.is_some(), "--preprocess"),
+            (adapter.is_some(), "--adapter"),
             (*skip_bad, "--skip-bad"),
             (cache.is_some(), "--cache"),
             (*no_cache, "--no-cache"),
@@ -54,8 +55,10 @@ impl RawArgs {
             ("--layers", layers),
             ("--text", self.encoding.text.clone()),
             ("--preprocess", self.encoding.preprocess.clone()),
+            ("--adapter", self.encoding.adapter.as_ref().map(|path| path.to_string_lossy().into_owned())),
         ];
         let words = given.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?])).flatten();
+        let words = words.chain(self.encoding.concat.then(|| "--concat".to_owned()));
         words.chain(self.encoding.skip_bad.then(|| "--skip-bad".to_owned())).collect()
     }
 }

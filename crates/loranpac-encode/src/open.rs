@@ -1,28 +1,33 @@
 //! The encoder that a name, a path or an address stands for.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::adapt::{Adapter, SideBySide};
 use crate::basic::ImageBasic;
 use crate::encoder::Encoder;
 use crate::error::Error;
 use crate::ngrams::TextNgrams;
 use crate::onnx::Onnx;
 use crate::server::Server;
-use crate::transformer;
+use crate::transformer::{self, Transformer};
 
 /// How an encoder is opened.
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
     /// Changes of the preprocessing of images, such as `unit` or `resize=256,crop=224`.
     pub preprocess: Option<String>,
+    /// A file of modules that were trained in the encoder.
+    pub adapter: Option<PathBuf>,
+    /// Whether features before and after adaptation stand side by side.
+    pub concat: bool,
     /// Time limit of a request to a server.
     pub timeout: Duration,
 }
 
 impl Default for OpenOptions {
     fn default() -> OpenOptions {
-        OpenOptions { preprocess: None, timeout: Duration::from_secs(60) }
+        OpenOptions { preprocess: None, adapter: None, concat: false, timeout: Duration::from_secs(60) }
     }
 }
 
@@ -56,8 +61,12 @@ pub const BUILT_IN: &[BuiltIn] = &[
 /// If there is no such encoder, or it cannot be used.
 pub fn open(name: &str, options: &OpenOptions) -> Result<Box<dyn Encoder>, Error> {
     let changes = options.preprocess.as_deref();
-    let unchanged = |encoder: Box<dyn Encoder>| match changes {
+    let fixed = |encoder: Box<dyn Encoder>| match options.adapter {
         None => Ok(encoder),
+        Some(_) => Err(Error::NoAdapter { encoder: name.to_owned() }),
+    };
+    let unchanged = |encoder: Box<dyn Encoder>| match changes {
+        None => fixed(encoder),
         Some(_) => Err(Error::NoPreprocess { encoder: name.to_owned() }),
     };
     if let Some(built_in) = BUILT_IN.iter().find(|built_in| built_in.name == name) {
@@ -68,12 +77,31 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<Box<dyn Encoder>, Error
     }
     let path = Path::new(name);
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("onnx")) {
-        return Ok(Box::new(Onnx::open(path, changes)?));
+        return fixed(Box::new(Onnx::open(path, changes)?));
+    }
+    let frozen = open_transformer(name, changes)?;
+    let Some(adapter) = &options.adapter else { return Ok(Box::new(frozen)) };
+    let adapted = Adapter::read(adapter, &frozen)?.apply(&frozen)?;
+    match options.concat {
+        false => Ok(Box::new(adapted)),
+        true => Ok(Box::new(SideBySide::new(frozen, adapted))),
+    }
+}
+
+/// Opens an encoder that can be adapted: a folder or file of safetensors. `preprocess` changes the preprocessing of images.
+///
+/// # Errors
+/// If there is no such encoder, it cannot be used, or it is of another kind.
+pub fn open_transformer(name: &str, preprocess: Option<&str>) -> Result<Transformer, Error> {
+    let path = Path::new(name);
+    let other = BUILT_IN.iter().any(|built_in| built_in.name == name) || Server::is_address(name);
+    if other || path.extension().is_some_and(|e| e.eq_ignore_ascii_case("onnx")) {
+        return Err(Error::NoAdapter { encoder: name.to_owned() });
     }
     if !path.exists() {
         return Err(Error::UnknownEncoder { name: name.to_owned() });
     }
-    transformer::open(path, changes)
+    transformer::open(path, preprocess)
 }
 
 /// Returns whether a name stands for an encoder, rather than being one that a user has chosen: it is built in, an

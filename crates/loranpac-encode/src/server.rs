@@ -12,8 +12,9 @@ use ureq::Agent;
 use ureq::http::Response;
 
 use crate::encoder::{Batch, Encoder, check_layers};
-use crate::error::{Error, ServerProblem};
+use crate::error::Error;
 use crate::modality::Modality;
+use crate::problem::ServerProblem;
 
 /// The environment variable with the key.
 pub const KEY: &str = "LORANPAC_API_KEY";

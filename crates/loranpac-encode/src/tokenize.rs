@@ -23,6 +23,7 @@ pub(crate) struct Tokens {
 }
 
 /// A text as numbers: tokens, and the segment of each.
+#[derive(Debug)]
 pub(crate) struct Sequence {
     pub tokens: Vec<u32>,
     pub types: Vec<u32>,

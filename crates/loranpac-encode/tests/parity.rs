@@ -1,4 +1,4 @@
-//! Our transformers against PyTorch: `bench/encode_parity.py`, on the example that cargo has just built.
+//! Our transformers against PyTorch: scripts in `bench`, on the examples that cargo has just built.
 
 #[path = "../../loranpac-store/tests/exports/python.rs"]
 mod python;
@@ -8,10 +8,19 @@ mod skip;
 use std::path::Path;
 use std::process::Command;
 
-/// Needs packages of some gigabytes, and runs only with LORANPAC_TORCH set.
 #[test]
 fn features_are_those_of_pytorch() {
-    let skipped = |why: &str| skip::skipped("Python with PyTorch", "features_are_those_of_pytorch", why);
+    compare("features_are_those_of_pytorch", "encode_parity.py", "features");
+}
+
+#[test]
+fn gradients_and_losses_are_those_of_pytorch() {
+    compare("gradients_and_losses_are_those_of_pytorch", "adapt_parity.py", "gradients");
+}
+
+/// Needs packages of some gigabytes, and runs only with LORANPAC_TORCH set.
+fn compare(test: &str, script: &str, example: &str) {
+    let skipped = |why: &str| skip::skipped("Python with PyTorch", test, why);
     if std::env::var_os("LORANPAC_TORCH").is_none() {
         return skipped("LORANPAC_TORCH is not set");
     }
@@ -23,10 +32,10 @@ fn features_are_those_of_pytorch() {
         Ok(python) => python,
         Err(why) => return skipped(&why),
     };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/encode_parity.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench").join(script);
     // target/debug/deps/parity-...: examples are in a folder beside deps.
     let test = std::env::current_exe().unwrap();
-    let binary = test.parent().unwrap().with_file_name("examples").join("features");
+    let binary = test.parent().unwrap().with_file_name("examples").join(example);
     let output = Command::new(python).arg(script).arg("--binary").arg(&binary).output().unwrap();
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text);

@@ -189,7 +189,8 @@ pub fn is_encoder(name: &str) -> bool {
 
 fn options(preprocess: Option<String>, timeout: f64) -> PyResult<OpenOptions> {
     let refused = |_| errors::value(format!("timeout: a number of seconds above 0 is expected, not {timeout}"));
-    Ok(OpenOptions { preprocess, timeout: Duration::try_from_secs_f64(timeout).map_err(refused)? })
+    let timeout = Duration::try_from_secs_f64(timeout).map_err(refused)?;
+    Ok(OpenOptions { preprocess, timeout, ..OpenOptions::default() })
 }
 
 /// An interrupt with the number of inputs that were encoded; other errors unchanged.

@@ -2,7 +2,7 @@
 
 use ::image::DynamicImage;
 
-use crate::error::ImageProblem;
+use crate::problem::ImageProblem;
 
 /// Width, height and RGB pixels.
 pub(super) fn to_rgb(image: DynamicImage) -> Result<(u32, u32, Vec<u8>), ImageProblem> {

@@ -19,7 +19,8 @@ use loranpac_data::fence::fenced;
 use sha2::{Digest, Sha256};
 
 use crate::encoder::Image;
-use crate::error::{Error, ImageProblem};
+use crate::error::Error;
+use crate::problem::ImageProblem;
 
 /// Version of the pixels that [`decode`] gives and of the numbers that [`Preprocess`](crate::Preprocess) makes of them. A
 /// change of either needs another version: it is part of the digests of image encoders and of their caches.

@@ -17,10 +17,11 @@ use rten_tensor::{NdTensor, Tensor};
 use sha2::{Digest, Sha256};
 
 use crate::encoder::{Batch, Encoder, Image, check_layers};
-use crate::error::{Error, OnnxProblem};
+use crate::error::Error;
 use crate::image;
 use crate::modality::Modality;
 use crate::preprocess::Preprocess;
+use crate::problem::OnnxProblem;
 use crate::regular;
 
 /// The largest file: the format allows no more.

@@ -76,6 +76,15 @@ impl Preprocess {
         }
     }
 
+    /// The same without the crop: the whole image is resized to the result's size, whatever its proportions.
+    ///
+    /// # Panics
+    /// As [`Preprocess::apply`].
+    pub fn apply_whole(&self, image: &Image, out: &mut [f32]) {
+        let (height, width) = self.crop;
+        Preprocess { resize: Resize::Exact(height, width), ..self.clone() }.apply(image, out);
+    }
+
     /// The number that each byte of each channel becomes.
     fn table(&self) -> [[f32; 256]; 3] {
         // Division by 255 is what other programs do; a multiplication by 1/255 differs in the last bit.

@@ -30,7 +30,8 @@ pub(crate) struct Packed<'a> {
 }
 
 impl Packed<'_> {
-    fn sequence(&self, i: usize) -> Range<usize> {
+    /// The rows of a sequence.
+    pub fn sequence(&self, i: usize) -> Range<usize> {
         (if i == 0 { 0 } else { self.ends[i - 1] })..self.ends[i]
     }
 }
@@ -123,7 +124,7 @@ impl WithSimd for Head<'_, '_> {
 /// Writes keys as the right factor of a product: for each 32 tokens, a strip of them for each feature. Features of one strip are written from
 /// `at` on; tokens past the last are zero.
 #[inline(always)]
-fn transpose(source: &[Strip], keys: &mut [Strip], size: usize, at: usize) {
+pub(crate) fn transpose(source: &[Strip], keys: &mut [Strip], size: usize, at: usize) {
     for (group, keys) in source.chunks(WIDTH).zip(keys.chunks_exact_mut(size)) {
         let keys = &mut keys[at..];
         for (i, token) in group.iter().enumerate() {
@@ -137,7 +138,7 @@ fn transpose(source: &[Strip], keys: &mut [Strip], size: usize, at: usize) {
 
 /// Replaces the n scores of a token by `exp(score - largest score)`. Returns their sum.
 #[inline(always)]
-fn exponentials<S: Simd>(simd: S, scores: &mut [Strip], stride: usize, n: usize) -> f32 {
+pub(crate) fn exponentials<S: Simd>(simd: S, scores: &mut [Strip], stride: usize, n: usize) -> f32 {
     let groups = n.div_ceil(WIDTH);
     let unused = groups * WIDTH - n;
     scores[(groups - 1) * stride].0[WIDTH - unused..].fill(f32::NEG_INFINITY);
@@ -183,7 +184,7 @@ pub(crate) mod tests {
     }
 
     /// Rows in strips, each group of `size` features in strips of its own.
-    fn grouped(x: &[f32], features: usize, size: usize) -> Strips {
+    pub(crate) fn grouped(x: &[f32], features: usize, size: usize) -> Strips {
         let strips = size.div_ceil(WIDTH);
         let mut matrix = Strips::default();
         matrix.reshape(x.len() / features, features / size * strips);

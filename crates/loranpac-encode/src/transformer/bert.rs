@@ -5,11 +5,11 @@
 //! ```
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::block::{Stack, Wanted, Workspace};
+use super::block::{Spare, Stack, Wanted, Workspace};
 use super::norm::Norm;
 use super::strips::{Strip, Strips, WIDTH};
 use crate::tokenize::Sequence;
@@ -17,19 +17,20 @@ use crate::tokenize::Sequence;
 /// Tokens of one pass through the blocks.
 const TOKENS: usize = 2048;
 
-/// A text encoder without its tokenizer.
+/// A text encoder without its tokenizer. Clones share the weights.
+#[derive(Debug, Clone)]
 pub(crate) struct Bert {
     pub d: usize,
     /// Embeddings row by row: of tokens, segments, and positions from the first that is used.
-    pub words: Vec<f32>,
-    pub types: Vec<f32>,
-    pub positions: Vec<f32>,
+    pub words: Arc<Vec<f32>>,
+    pub types: Arc<Vec<f32>>,
+    pub positions: Arc<Vec<f32>>,
     pub norm: Norm,
     pub stack: Stack,
     pub pool: Pool,
     /// Whether features have unit length.
     pub unit: bool,
-    pub spare: Mutex<Vec<Workspace>>,
+    pub spare: Spare,
 }
 
 /// How the tokens of a text become one feature.
@@ -44,54 +45,62 @@ pub(crate) enum Pool {
 impl Bert {
     /// Features of texts: for each a row of `layers.len() * d` numbers. Tokens, segments and lengths must be in range. Texts lie behind each other
     /// without padding.
-    pub fn features(&self, texts: &[Sequence], layers: &[usize]) -> Vec<f32> {
+    pub fn features(&self, texts: &[&Sequence], layers: &[usize]) -> Vec<f32> {
         let row = layers.len() * self.d;
         let mut features = vec![0.0; texts.len() * row];
         if row == 0 {
             return features;
         }
-        let spare = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut work = spare().pop().unwrap_or_default();
-        for texts_of_pass in passes(texts) {
-            let features = &mut features[texts_of_pass.start * row..texts_of_pass.end * row];
-            self.pass(&texts[texts_of_pass], features, layers, &mut work);
-        }
-        spare().push(work);
+        self.spare.with(|work| {
+            for texts_of_pass in passes(texts) {
+                let features = &mut features[texts_of_pass.start * row..texts_of_pass.end * row];
+                self.pass(&texts[texts_of_pass], features, layers, work);
+            }
+        });
         features
     }
 
-    fn pass(&self, texts: &[Sequence], features: &mut [f32], layers: &[usize], work: &mut Workspace) {
-        work.ends.clear();
-        let mut rows = 0;
-        for text in texts {
-            rows += text.tokens.len();
-            work.ends.push(rows);
-        }
-        if rows == 0 {
+    /// Which tokens of each text have a part in its feature: the first ones, or all.
+    pub fn first(&self) -> Option<usize> {
+        (self.pool == Pool::First).then_some(1)
+    }
+
+    fn pass(&self, texts: &[&Sequence], features: &mut [f32], layers: &[usize], work: &mut Workspace) {
+        let room = self.stack.room();
+        self.embed(texts, room, &mut work.x, &mut work.ends);
+        if work.x.rows() == 0 {
             return;
         }
-        self.embed(texts, rows, &mut work.x);
         let row = features.len() / texts.len();
-        let first = (self.pool == Pool::First).then_some(1);
-        self.stack.forward(work, Wanted { layers, first }, |block, work| {
+        self.stack.forward(work, Wanted { layers, first: self.first() }, |block, work| {
             for (slot, _) in layers.iter().enumerate().filter(|(_, layer)| **layer == block) {
                 features.par_chunks_mut(row).enumerate().for_each(|(i, features)| {
                     let start = if i == 0 { 0 } else { work.ends[i - 1] };
-                    self.pooled(&work.x, start..work.ends[i], &mut features[slot * self.d..][..self.d]);
+                    self.pooled(&work.x, start..work.ends[i], room, &mut features[slot * self.d..][..self.d]);
                 });
             }
         });
     }
 
-    fn embed(&self, texts: &[Sequence], rows: usize, x: &mut Strips) {
-        x.reshape(rows, self.d.div_ceil(WIDTH));
+    /// The tokens of texts into `x`: a sequence for each, with `room` more rows at its end.
+    pub fn embed(&self, texts: &[&Sequence], room: usize, x: &mut Strips, ends: &mut Vec<usize>) {
+        ends.clear();
+        ends.extend(texts.iter().scan(0, |rows, text| {
+            *rows += text.tokens.len() + room;
+            Some(*rows)
+        }));
+        x.reshape(ends.last().copied().unwrap_or(0), self.d.div_ceil(WIDTH));
         let mut strips: Vec<&mut [Strip]> = x.strips_mut().collect();
         strips.par_iter_mut().enumerate().for_each(|(s, strip)| {
             let columns = s * WIDTH..self.d.min((s + 1) * WIDTH);
             let part = |row: usize| row * self.d + columns.start..row * self.d + columns.end;
-            let tokens = texts.iter().flat_map(|text| text.tokens.iter().zip(&text.types).enumerate());
-            for (strip, (position, (token, kind))) in strip.iter_mut().zip(tokens) {
-                *strip = Strip::ZERO;
+            strip.fill(Strip::ZERO);
+            let tokens = texts.iter().zip(&*ends).flat_map(|(text, end)| {
+                let start = end - room - text.tokens.len();
+                text.tokens.iter().zip(&text.types).enumerate().map(move |(place, token)| (start + place, place, token))
+            });
+            for (row, position, (token, kind)) in tokens {
+                let strip = &mut strip[row];
                 let words = &self.words[part(*token as usize)];
                 let types = &self.types[part(*kind as usize)];
                 let positions = &self.positions[part(position)];
@@ -103,8 +112,12 @@ impl Bert {
         self.norm.in_place(x);
     }
 
-    fn pooled(&self, x: &Strips, tokens: Range<usize>, feature: &mut [f32]) {
-        let tokens = if self.pool == Pool::First { tokens.start..tokens.end.min(tokens.start + 1) } else { tokens };
+    /// The feature of a text from its tokens, with `room` rows of prompts at their end, unless only the first is left.
+    pub fn pooled(&self, x: &Strips, tokens: Range<usize>, room: usize, feature: &mut [f32]) {
+        let tokens = match self.pool {
+            Pool::First => tokens.start..tokens.end.min(tokens.start + 1),
+            Pool::Mean => tokens.start..tokens.end - room,
+        };
         // A text without any token has zeros.
         let share = 1.0 / tokens.len().max(1) as f32;
         for (s, feature) in feature.chunks_mut(WIDTH).enumerate() {
@@ -123,7 +136,7 @@ impl Bert {
 }
 
 /// Divides texts, in order, into passes of about [`TOKENS`] tokens.
-fn passes(texts: &[Sequence]) -> Vec<Range<usize>> {
+fn passes(texts: &[&Sequence]) -> Vec<Range<usize>> {
     let mut passes = Vec::new();
     let (mut start, mut tokens) = (0, 0);
     for (i, text) in texts.iter().enumerate() {
@@ -147,7 +160,7 @@ mod tests {
     fn passes_cover_all_texts_in_order() {
         let text = |n: usize| Sequence { tokens: vec![0; n], types: vec![0; n] };
         let texts = [text(2000), text(48), text(1), text(5000), text(3)];
-        assert_eq!(passes(&texts), [0..2, 2..3, 3..4, 4..5]);
+        assert_eq!(passes(&texts.each_ref()), [0..2, 2..3, 3..4, 4..5]);
         assert!(passes(&[]).is_empty());
     }
 }

@@ -8,12 +8,14 @@
 //! LayerScale is part of the weights: the outputs of the last linear layer of each half are scaled when a model is read.
 
 use std::mem;
+use std::sync::{Mutex, PoisonError};
 
 use super::attention::{Packed, attend};
 use super::linear::{Layout, Linear, Then};
 use super::math::Activation;
+use super::module::{self, Bottleneck};
 use super::norm::Norm;
-use super::strips::Strips;
+use super::strips::{Strip, Strips};
 
 /// Where a block normalises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,8 +26,8 @@ pub(crate) enum Order {
     After,
 }
 
-/// One block.
-#[derive(Debug)]
+/// One block. Clones share the weights.
+#[derive(Debug, Clone)]
 pub(crate) struct Block {
     pub norm1: Norm,
     pub qkv: Linear,
@@ -33,10 +35,55 @@ pub(crate) struct Block {
     pub norm2: Norm,
     pub expand: Linear,
     pub contract: Linear,
+    /// Features inside the MLP.
+    pub inner: usize,
+    /// A trained bottleneck beside the MLP.
+    pub adapter: Option<Bottleneck>,
+    /// Trained tokens that replace the last rows of each sequence before the block.
+    pub prompts: Vec<Vec<Strip>>,
 }
 
-/// Blocks of one kind, one after the other.
-#[derive(Debug)]
+/// The sizes of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Features of a token.
+    pub d: usize,
+    pub heads: usize,
+    /// Features of a head.
+    pub size: usize,
+    /// Features inside the MLP.
+    pub inner: usize,
+}
+
+impl Shape {
+    /// Where the features of queries, of keys, or of values are.
+    pub fn heads_layout(self) -> Layout {
+        Layout::heads(self.heads, self.size)
+    }
+
+    /// Where the features of keys and values are.
+    pub fn kv_layout(self) -> Layout {
+        Layout::heads(2 * self.heads, self.size)
+    }
+
+    /// Where the features of all three are.
+    pub fn qkv_layout(self) -> Layout {
+        Layout::heads(3 * self.heads, self.size)
+    }
+
+    /// Strips of queries, of keys, or of values.
+    pub fn strips(self) -> usize {
+        self.heads_layout().strips()
+    }
+
+    /// The factor that is part of the weights of queries.
+    pub fn query_scale(self) -> f32 {
+        1.0 / (self.size as f32).sqrt()
+    }
+}
+
+/// Blocks of one kind, one after the other. Clones share the weights.
+#[derive(Debug, Clone)]
 pub(crate) struct Stack {
     pub blocks: Vec<Block>,
     pub order: Order,
@@ -44,6 +91,19 @@ pub(crate) struct Stack {
     /// Features of a head.
     pub size: usize,
     pub activation: Activation,
+}
+
+impl Stack {
+    /// The sizes of its blocks.
+    pub fn shape(&self) -> Shape {
+        let inner = self.blocks.first().map_or(0, |block| block.inner);
+        Shape { d: self.heads * self.size, heads: self.heads, size: self.size, inner }
+    }
+
+    /// Rows at the end of each sequence that belong to prompts.
+    pub fn room(&self) -> usize {
+        self.blocks.iter().map(|block| block.prompts.len()).max().unwrap_or(0)
+    }
 }
 
 /// Memory of a forward pass, which passes reuse.
@@ -62,6 +122,28 @@ pub(crate) struct Workspace {
     few_ends: Vec<usize>,
 }
 
+/// Memory of passes that have ended, for those to come.
+#[derive(Debug, Default)]
+pub(crate) struct Spare(Mutex<Vec<Workspace>>);
+
+impl Spare {
+    /// Runs a function with memory of its own.
+    pub fn with<T>(&self, run: impl FnOnce(&mut Workspace) -> T) -> T {
+        let spare = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut work = spare().pop().unwrap_or_default();
+        let result = run(&mut work);
+        spare().push(work);
+        result
+    }
+}
+
+/// A clone has none: memory is not shared.
+impl Clone for Spare {
+    fn clone(&self) -> Spare {
+        Spare::default()
+    }
+}
+
 /// Which layers are wanted, and which tokens of them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted<'a> {
@@ -78,6 +160,7 @@ impl Stack {
     pub fn forward(&self, work: &mut Workspace, wanted: Wanted<'_>, mut each: impl FnMut(usize, &mut Workspace)) {
         let last = wanted.layers.iter().copied().max();
         for (i, block) in self.blocks.iter().enumerate().take_while(|(i, _)| Some(*i) <= last) {
+            module::write_prompts(&block.prompts, &mut work.x, &work.ends);
             self.attend(block, work, wanted.first.filter(|_| Some(i) == last));
             self.transform(block, work);
             each(i, work);
@@ -130,7 +213,13 @@ impl Stack {
             Order::After => &*x,
         };
         block.expand.forward(input, wide, Then::Activate(self.activation));
+        let adapter = block.adapter.as_ref().inspect(|adapter| {
+            adapter.down.forward(x, y, Then::Activate(Activation::Relu));
+        });
         block.contract.forward(wide, x, Then::Add);
+        if let Some(adapter) = adapter {
+            adapter.up.forward(y, x, Then::Add);
+        }
         if self.order == Order::After {
             block.norm2.in_place(x);
         }
@@ -158,20 +247,24 @@ impl Raw {
     pub fn pack(mut self, heads: usize, size: usize, eps: f32) -> Block {
         let d = heads * size;
         // Queries are scaled here rather than in each pass.
-        let scale = 1.0 / (size as f32).sqrt();
+        let inner = self.expand.1.len();
+        let scale = Shape { d, heads, size, inner }.query_scale();
         self.qkv.0[..d * d].iter_mut().for_each(|w| *w *= scale);
         self.qkv.1[..d].iter_mut().for_each(|b| *b *= scale);
         scale_rows(&mut self.project, self.scale1.as_deref());
         scale_rows(&mut self.contract, self.scale2.as_deref());
-        let (plain, inner) = (Layout::plain(d), Layout::plain(self.expand.1.len()));
+        let (plain, wide) = (Layout::plain(d), Layout::plain(inner));
         let linear = |(w, b): &(Vec<f32>, Vec<f32>), outputs, inputs| Linear::new(w, Some(b), outputs, inputs);
         Block {
             norm1: Norm::new(&self.norm1.0, &self.norm1.1, eps),
             qkv: linear(&self.qkv, Layout::heads(3 * heads, size), plain),
             project: linear(&self.project, plain, Layout::heads(heads, size)),
             norm2: Norm::new(&self.norm2.0, &self.norm2.1, eps),
-            expand: linear(&self.expand, inner, plain),
-            contract: linear(&self.contract, plain, inner),
+            expand: linear(&self.expand, wide, plain),
+            contract: linear(&self.contract, plain, wide),
+            inner,
+            adapter: None,
+            prompts: Vec::new(),
         }
     }
 }
@@ -209,7 +302,8 @@ pub(crate) mod tests {
         }
     }
 
-    fn linear(x: &[f64], (w, b): &(Vec<f32>, Vec<f32>), scale: Option<&Vec<f32>>) -> Vec<f64> {
+    /// `x W' + b`, each output times a scale, in f64.
+    pub(crate) fn linear(x: &[f64], (w, b): &(Vec<f32>, Vec<f32>), scale: Option<&Vec<f32>>) -> Vec<f64> {
         let k = w.len() / b.len();
         let mut y = Vec::new();
         for x in x.chunks(k) {

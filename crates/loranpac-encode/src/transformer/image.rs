@@ -14,16 +14,35 @@ use crate::preprocess::Preprocess;
 const IMAGES: usize = 32;
 const NUMBERS: usize = 1 << 26;
 
-/// A vision transformer with its preprocessing, which gives images of [`Vit::side`] pixels.
+/// A vision transformer with its preprocessing, which gives images of [`Vit::side`] pixels. Clones share the weights.
+#[derive(Clone)]
 pub struct ImageEncoder {
     vit: Vit,
     preprocess: Preprocess,
+    digest: [u8; 32],
 }
 
 impl ImageEncoder {
     /// Puts them together.
     pub fn new(vit: Vit, preprocess: Preprocess) -> ImageEncoder {
-        ImageEncoder { vit, preprocess }
+        let digest = Sha256::new().chain_update(vit.digest()).chain_update(preprocess.to_string());
+        let digest = image::add_version(digest, image::VERSION).finalize().into();
+        ImageEncoder { vit, preprocess, digest }
+    }
+
+    /// The network.
+    pub(super) fn vit(&self) -> &Vit {
+        &self.vit
+    }
+
+    /// The preprocessing.
+    pub(crate) fn preprocess(&self) -> &Preprocess {
+        &self.preprocess
+    }
+
+    /// The same preprocessing with another network of the same sizes. `digest` is that of the result.
+    pub(super) fn with(&self, vit: Vit, digest: [u8; 32]) -> ImageEncoder {
+        ImageEncoder { vit, preprocess: self.preprocess.clone(), digest }
     }
 }
 
@@ -45,8 +64,7 @@ impl Encoder for ImageEncoder {
     }
 
     fn digest(&self) -> [u8; 32] {
-        let digest = Sha256::new().chain_update(self.vit.digest()).chain_update(self.preprocess.to_string());
-        image::add_version(digest, image::VERSION).finalize().into()
+        self.digest
     }
 
     fn encode(&self, batch: Batch<'_>, layers: &[usize]) -> Result<Vec<f32>, Error> {

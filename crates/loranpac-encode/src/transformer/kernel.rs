@@ -80,3 +80,42 @@ fn multiply<S: Simd, const R: usize, const V: usize>(
     }
     R
 }
+
+/// `C (32 x 32) += A' B`, summed over rows: a strip of A and one of B for each.
+#[inline(always)]
+pub(crate) fn outer<S: Simd>(simd: S, a: &[Strip], b: &[Strip], c: &mut [Strip; WIDTH]) {
+    match S::F32_LANES {
+        16 => (0..WIDTH).step_by(8).for_each(|row| add_outer::<S, 8, 2>(simd, a, row, b, c)),
+        8 => (0..WIDTH).step_by(2).for_each(|row| add_outer::<S, 2, 4>(simd, a, row, b, c)),
+        4 => (0..WIDTH).step_by(2).for_each(|row| add_outer::<S, 2, 8>(simd, a, row, b, c)),
+        _ => (0..WIDTH).for_each(|row| add_outer::<S, 1, WIDTH>(simd, a, row, b, c)),
+    }
+}
+
+/// R rows of [`outer`].
+#[inline(always)]
+fn add_outer<S: Simd, const R: usize, const V: usize>(
+    simd: S,
+    a: &[Strip],
+    row: usize,
+    b: &[Strip],
+    c: &mut [Strip; WIDTH],
+) {
+    let mut sums = [[simd.splat_f32s(0.0); V]; R];
+    for (a, b) in a.iter().zip(b) {
+        let a: &[f32; R] = a.0[row..].first_chunk().expect("the rows of a tile");
+        let b: &[S::f32s; V] = b.vectors::<S>().first_chunk().expect("the vectors of a strip");
+        for i in 0..R {
+            let a = simd.splat_f32s(a[i]);
+            for j in 0..V {
+                sums[i][j] = simd.mul_add_e_f32s(a, b[j], sums[i][j]);
+            }
+        }
+    }
+    for i in 0..R {
+        let strip: &mut [S::f32s; V] = c[row + i].vectors_mut::<S>().first_chunk_mut().expect("the vectors of a strip");
+        for j in 0..V {
+            strip[j] = simd.add_f32s(strip[j], sums[i][j]);
+        }
+    }
+}

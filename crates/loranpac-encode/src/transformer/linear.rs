@@ -1,6 +1,7 @@
 //! Linear layers: `y = x W' + b`, with what follows them (activation, residual connection) done while a tile is in registers or L1.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
@@ -40,20 +41,32 @@ impl Layout {
         self.groups * self.strips_per_group()
     }
 
-    fn features(self) -> usize {
+    /// Features in all.
+    pub fn features(self) -> usize {
         self.groups * self.group
     }
 
-    fn place(self, feature: usize) -> usize {
+    /// Where a feature is, padding included.
+    pub fn place(self, feature: usize) -> usize {
         feature / self.group * self.strips_per_group() * WIDTH + feature % self.group
+    }
+
+    /// A number for each feature, in its place. Padding is zero.
+    pub fn spread(self, numbers: &[f32]) -> Vec<Strip> {
+        let mut strips = vec![Strip::ZERO; self.strips()];
+        for (feature, number) in numbers.iter().enumerate() {
+            let place = self.place(feature);
+            strips[place / WIDTH].0[place % WIDTH] = *number;
+        }
+        strips
     }
 }
 
-/// A linear layer. The weights of 32 outputs are together: a strip for each input.
-#[derive(Debug)]
+/// A linear layer. The weights of 32 outputs are together: a strip for each input. Clones share the weights.
+#[derive(Debug, Clone)]
 pub(crate) struct Linear {
     inputs: usize,
-    weights: Vec<Strip>,
+    weights: Arc<Vec<Strip>>,
     bias: Vec<Strip>,
 }
 
@@ -81,12 +94,42 @@ impl Linear {
                 panel[inputs.place(input)].0[output % WIDTH] = *weight;
             }
         }
-        let mut biases = vec![Strip::ZERO; outputs.strips()];
-        for (output, bias) in bias.into_iter().flatten().enumerate() {
-            let output = outputs.place(output);
-            biases[output / WIDTH].0[output % WIDTH] = *bias;
-        }
-        Linear { inputs: padded, weights: packed, bias: biases }
+        let biases = outputs.spread(bias.unwrap_or_default());
+        Linear { inputs: padded, weights: Arc::new(packed), bias: biases }
+    }
+
+    /// The layer followed by a scale and a shift of each output, given in the places of the outputs.
+    pub fn scaled(&self, scale: &[Strip], shift: &[Strip]) -> Linear {
+        let mut layer = self.clone();
+        let panels = Arc::make_mut(&mut layer.weights).par_chunks_mut(self.inputs).zip(&mut layer.bias);
+        panels.zip(scale.par_iter().zip(shift)).for_each(|((weights, bias), (scale, shift))| {
+            for weights in weights {
+                weights.0.iter_mut().zip(&scale.0).for_each(|(weight, scale)| *weight *= scale);
+            }
+            for (bias, (scale, shift)) in bias.0.iter_mut().zip(scale.0.iter().zip(&shift.0)) {
+                *bias = *bias * scale + shift;
+            }
+        });
+        layer
+    }
+
+    /// Adds `factor * B A` to the weights of the outputs from a strip on. A has `rank` rows of inputs; B is a layer from them to the outputs.
+    pub fn add_product(&mut self, strip: usize, b: &Linear, a: &[f32], rank: usize, factor: f32) {
+        let columns = a.len() / rank;
+        let panels = Arc::make_mut(&mut self.weights).par_chunks_mut(self.inputs).skip(strip);
+        panels.zip(b.weights.par_chunks(b.inputs)).for_each(|(weights, b)| {
+            for (input, weights) in weights.iter_mut().take(columns).enumerate() {
+                for (r, b) in b.iter().take(rank).enumerate() {
+                    let a = factor * a[r * columns + input];
+                    weights.0.iter_mut().zip(&b.0).for_each(|(weight, b)| *weight += a * b);
+                }
+            }
+        });
+    }
+
+    /// Strips of its outputs.
+    pub fn strips(&self) -> usize {
+        self.bias.len()
     }
 
     /// The layer with these strips of its outputs alone.
@@ -104,9 +147,9 @@ impl Linear {
 /// Some outputs of a linear layer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Outputs<'a> {
-    inputs: usize,
-    weights: &'a [Strip],
-    bias: &'a [Strip],
+    pub inputs: usize,
+    pub weights: &'a [Strip],
+    pub bias: &'a [Strip],
 }
 
 impl Outputs<'_> {

@@ -11,6 +11,8 @@ pub(crate) enum Activation {
     QuickGelu,
     /// `x (1 + tanh(sqrt(2 / π) (x + 0.044715 x³))) / 2`.
     TanhGelu,
+    /// `max(x, 0)`.
+    Relu,
 }
 
 impl Activation {
@@ -30,6 +32,42 @@ impl Activation {
                 let inner =
                     simd.mul_add_e_f32s(simd.splat_f32s(1.595_769 * 0.044_715), square, simd.splat_f32s(1.595_769));
                 gate(simd, x, simd.mul_f32s(x, inner))
+            }
+            // NaN stays NaN: the second argument is returned if either is.
+            Activation::Relu => simd.max_f32s(simd.splat_f32s(0.0), x),
+        }
+    }
+}
+
+impl Activation {
+    /// Its derivative at a vector.
+    #[inline(always)]
+    pub fn derivative<S: Simd>(self, simd: S, x: S::f32s) -> S::f32s {
+        let constant = |x: f32| simd.splat_f32s(x);
+        // d/dx x σ(y) = σ(y) + x y' σ(y) (1 - σ(y)).
+        let gated = |y: S::f32s, slope: S::f32s| {
+            let gate = gate(simd, constant(1.0), y);
+            let rest = simd.sub_f32s(gate, simd.mul_f32s(gate, gate));
+            simd.mul_add_e_f32s(simd.mul_f32s(x, slope), rest, gate)
+        };
+        match self {
+            Activation::Gelu => {
+                // Φ(x) + x φ(x).
+                let erf = erf(simd, simd.mul_f32s(constant(std::f32::consts::FRAC_1_SQRT_2), x));
+                let distribution = simd.mul_add_e_f32s(constant(0.5), erf, constant(0.5));
+                let density = exp(simd, simd.mul_f32s(simd.mul_f32s(x, x), constant(-0.5)));
+                simd.mul_add_e_f32s(simd.mul_f32s(x, constant(0.398_942_3)), density, distribution)
+            }
+            Activation::QuickGelu => gated(simd.mul_f32s(constant(1.702), x), constant(1.702)),
+            Activation::TanhGelu => {
+                let square = simd.mul_f32s(x, x);
+                let inner = simd.mul_add_e_f32s(constant(1.595_769 * 0.044_715), square, constant(1.595_769));
+                let slope = simd.mul_add_e_f32s(constant(3.0 * 1.595_769 * 0.044_715), square, constant(1.595_769));
+                gated(simd.mul_f32s(x, inner), slope)
+            }
+            Activation::Relu => {
+                let positive = simd.greater_than_f32s(x, constant(0.0));
+                simd.select_f32s(positive, constant(1.0), constant(0.0))
             }
         }
     }
@@ -96,7 +134,7 @@ mod tests {
         (-200_000..=200_000).map(|i| i as f32 * 5e-4)
     }
 
-    /// An activation, or else exp (if true) or erf, at a number.
+    /// An activation (if true, its derivative), or else exp (if true) or erf, at a number.
     struct Call(Option<Activation>, bool, f32);
 
     impl WithSimd for Call {
@@ -106,6 +144,7 @@ mod tests {
         fn with_simd<S: Simd>(self, simd: S) -> f32 {
             let x = simd.splat_f32s(self.2);
             let y = match self.0 {
+                Some(activation) if self.1 => activation.derivative(simd, x),
                 Some(activation) => activation.apply(simd, x),
                 None if self.1 => exp(simd, x),
                 None => erf(simd, x),
@@ -154,6 +193,21 @@ mod tests {
             check(Some(activation), false, -50.0, 50.0, |x, found| {
                 let error = (found - reference(f64::from(x))).abs();
                 assert!(error < 5e-7 * f64::from(x.abs().max(1.0)), "{activation:?}({x}): {error:e}");
+            });
+        };
+        compare(Activation::Gelu, &|x| 0.5 * x * (1.0 + libm::erf(x / 2f64.sqrt())));
+        compare(Activation::QuickGelu, &|x| x * sigmoid(1.702 * x));
+        let inner = |x: f64| (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x);
+        compare(Activation::TanhGelu, &|x| 0.5 * x * (1.0 + inner(x).tanh()));
+    }
+    #[test]
+    fn derivatives_are_those_of_finite_differences() {
+        let sigmoid = |y: f64| 1.0 / (1.0 + (-y).exp());
+        let compare = |activation: Activation, reference: &dyn Fn(f64) -> f64| {
+            check(Some(activation), true, -20.0, 20.0, |x, found| {
+                let (x, step) = (f64::from(x), 1e-5);
+                let expected = (reference(x + step) - reference(x - step)) / (2.0 * step);
+                assert!((found - expected).abs() < 2e-6, "{activation:?}'({x}): {found} instead of {expected}");
             });
         };
         compare(Activation::Gelu, &|x| 0.5 * x * (1.0 + libm::erf(x / 2f64.sqrt())));

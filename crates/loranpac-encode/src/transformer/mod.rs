@@ -11,6 +11,9 @@ mod image;
 mod kernel;
 mod linear;
 mod math;
+mod model;
+mod module;
+mod network;
 mod norm;
 mod open;
 mod positions;
@@ -19,13 +22,20 @@ mod strips;
 #[cfg(test)]
 mod testing;
 mod text;
+mod train;
 mod vision;
 mod vit;
 mod weights;
 #[cfg(test)]
-mod whole;
+pub(crate) mod whole;
 
 pub use image::ImageEncoder;
+pub use model::Transformer;
+pub use module::ModuleKind;
+pub(crate) use module::{Modules, Parameters, Random, Start, Tensor};
+pub(crate) use network::{Given, Network};
 pub use open::open;
 pub use text::TextEncoder;
+pub(crate) use train::{Dropout, Tuner};
 pub use vit::Vit;
+pub(crate) use weights::Weights;

@@ -6,16 +6,16 @@ use rayon::prelude::*;
 use super::strips::{Strip, Strips, WIDTH};
 
 /// Tokens per task: their features stay in a level-2 cache between the passes over them.
-const BLOCK: usize = 64;
+pub(super) const BLOCK: usize = 64;
 
 /// A layer normalisation.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Norm {
-    features: usize,
-    gain: Vec<Strip>,
-    bias: Vec<Strip>,
+    pub(super) features: usize,
+    pub(super) gain: Vec<Strip>,
+    pub(super) bias: Vec<Strip>,
     /// 1 for each feature, 0 for padding.
-    used: Vec<Strip>,
+    pub(super) used: Vec<Strip>,
     eps: f32,
 }
 
@@ -29,6 +29,21 @@ impl Norm {
             used: Strip::pad(&vec![1.0; gain.len()]),
             eps,
         }
+    }
+
+    /// The normalisation followed by a scale and a shift of each feature.
+    pub fn scaled(&self, scale: &[f32], shift: &[f32]) -> Norm {
+        let (scale, shift) = (Strip::pad(scale), Strip::pad(shift));
+        let mut norm = self.clone();
+        let pairs = norm.gain.iter_mut().zip(&mut norm.bias);
+        for ((gain, bias), (scale, shift)) in pairs.zip(scale.iter().zip(&shift)) {
+            let numbers = gain.0.iter_mut().zip(&mut bias.0).zip(scale.0.iter().zip(&shift.0));
+            for ((gain, bias), (scale, shift)) in numbers {
+                *gain *= scale;
+                *bias = *bias * scale + shift;
+            }
+        }
+        norm
     }
 
     /// Normalises x into y.
@@ -51,6 +66,43 @@ impl Norm {
         for (row, strip) in row.chunks_mut(WIDTH).zip(&strips) {
             row.copy_from_slice(&strip.0[..row.len()]);
         }
+    }
+
+    /// Mean and 1 / sqrt(variance + eps) of each of n tokens, given the slice of each strip.
+    #[inline(always)]
+    pub(super) fn statistics<'a, S: Simd>(
+        &self,
+        simd: S,
+        strips: impl Iterator<Item = &'a [Strip]> + Clone,
+        n: usize,
+    ) -> ([f32; BLOCK], [f32; BLOCK]) {
+        let share = 1.0 / self.features as f32;
+        let mut sums = [simd.splat_f32s(0.0); BLOCK];
+        for strip in strips.clone() {
+            for (sum, x) in sums.iter_mut().zip(strip.iter()) {
+                x.vectors::<S>().iter().for_each(|x| *sum = simd.add_f32s(*sum, *x));
+            }
+        }
+        let mut means = [0.0; BLOCK];
+        for (mean, sum) in means.iter_mut().zip(&mut sums[..n]) {
+            *mean = simd.reduce_sum_f32s(*sum) * share;
+            *sum = simd.splat_f32s(0.0);
+        }
+        for (strip, used) in strips.zip(&self.used) {
+            for ((sum, x), mean) in sums.iter_mut().zip(strip.iter()).zip(&means) {
+                let mean = simd.splat_f32s(*mean);
+                for (x, used) in x.vectors::<S>().iter().zip(used.vectors::<S>()) {
+                    // Padding is zero, and must not count as a difference to the mean.
+                    let difference = simd.mul_f32s(simd.sub_f32s(*x, mean), *used);
+                    *sum = simd.mul_add_e_f32s(difference, difference, *sum);
+                }
+            }
+        }
+        let mut scales = [0.0; BLOCK];
+        for (scale, sum) in scales.iter_mut().zip(&sums[..n]) {
+            *scale = 1.0 / (simd.reduce_sum_f32s(*sum) * share + self.eps).sqrt();
+        }
+        (means, scales)
     }
 
     fn run(&self, source: Option<&Strips>, y: &mut Strips) {
@@ -80,32 +132,7 @@ impl WithSimd for Tokens<'_, '_> {
     fn with_simd<S: Simd>(self, simd: S) {
         let Tokens { norm, tokens } = self;
         let n = tokens[0].len();
-        let share = 1.0 / norm.features as f32;
-        let mut sums = [simd.splat_f32s(0.0); BLOCK];
-        for strip in tokens.iter() {
-            for (sum, x) in sums.iter_mut().zip(strip.iter()) {
-                x.vectors::<S>().iter().for_each(|x| *sum = simd.add_f32s(*sum, *x));
-            }
-        }
-        let mut means = [0.0; BLOCK];
-        for (mean, sum) in means.iter_mut().zip(&mut sums[..n]) {
-            *mean = simd.reduce_sum_f32s(*sum) * share;
-            *sum = simd.splat_f32s(0.0);
-        }
-        for (strip, used) in tokens.iter().zip(&norm.used) {
-            for ((sum, x), mean) in sums.iter_mut().zip(strip.iter()).zip(&means) {
-                let mean = simd.splat_f32s(*mean);
-                for (x, used) in x.vectors::<S>().iter().zip(used.vectors::<S>()) {
-                    // Padding is zero, and must not count as a difference to the mean.
-                    let difference = simd.mul_f32s(simd.sub_f32s(*x, mean), *used);
-                    *sum = simd.mul_add_e_f32s(difference, difference, *sum);
-                }
-            }
-        }
-        let mut scales = [0.0; BLOCK];
-        for (scale, sum) in scales.iter_mut().zip(&sums[..n]) {
-            *scale = 1.0 / (simd.reduce_sum_f32s(*sum) * share + norm.eps).sqrt();
-        }
+        let (means, scales) = norm.statistics(simd, tokens.iter().map(|strip| &**strip), n);
         for ((strip, gain), bias) in tokens.iter_mut().zip(&norm.gain).zip(&norm.bias) {
             for ((x, mean), scale) in strip.iter_mut().zip(&means).zip(&scales) {
                 let (mean, scale) = (simd.splat_f32s(*mean), simd.splat_f32s(*scale));

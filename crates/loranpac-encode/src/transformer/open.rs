@@ -4,11 +4,11 @@ use std::path::Path;
 
 use super::config;
 use super::image::ImageEncoder;
+use super::model::Transformer;
 use super::scheme::{Family, Scheme};
 use super::text::TextEncoder;
 use super::vit::Vit;
 use super::weights::Weights;
-use crate::encoder::Encoder;
 use crate::error::Error;
 use crate::preprocess::Preprocess;
 
@@ -20,13 +20,13 @@ use crate::preprocess::Preprocess;
 ///
 /// # Errors
 /// If a file cannot be read, or a tensor or a setting does not fit a supported architecture.
-pub fn open(path: &Path, changes: Option<&str>) -> Result<Box<dyn Encoder>, Error> {
+pub fn open(path: &Path, changes: Option<&str>) -> Result<Transformer, Error> {
     let family = Scheme::recognise(&Weights::open(path)?)?.0.family;
     if family == Family::Bert {
         if changes.is_some() {
             return Err(Error::NoPreprocess { encoder: config::name(path) });
         }
-        return Ok(Box::new(TextEncoder::open(path)?));
+        return Ok(Transformer::Text(TextEncoder::open(path)?));
     }
     let given = config::folder(path).map_or(Ok(None), Preprocess::from_folder)?;
     let usual = || {
@@ -41,7 +41,7 @@ pub fn open(path: &Path, changes: Option<&str>) -> Result<Box<dyn Encoder>, Erro
         let problem = format!("images of {height} x {width} pixels; a vision transformer takes squares");
         return Err(Error::Preprocess { place: path.display().to_string(), problem });
     }
-    Ok(Box::new(ImageEncoder::new(Vit::open(path, Some(height))?, preprocess)))
+    Ok(Transformer::Image(ImageEncoder::new(Vit::open(path, Some(height))?, preprocess)))
 }
 
 /// The preset of preprocessing with which models of an architecture are usually trained.

@@ -117,6 +117,33 @@ impl Strips {
         }
     }
 
+    /// Adds the rows of each group to the first rows of each group of `out`. Groups are given by the row after their last.
+    pub fn add_to_first_of_each(&self, ends: &[usize], out: &mut Strips, out_ends: &[usize]) {
+        assert_eq!(ends.len(), out_ends.len(), "groups of rows");
+        let start_of = |ends: &[usize], i: usize| if i == 0 { 0 } else { ends[i - 1] };
+        for (s, out) in out.strips_mut().enumerate() {
+            for (i, end) in ends.iter().enumerate() {
+                let rows = &self.strip(s)[start_of(ends, i)..*end];
+                for (out, x) in out[start_of(out_ends, i)..].iter_mut().zip(rows) {
+                    out.0.iter_mut().zip(&x.0).for_each(|(out, x)| *out += x);
+                }
+            }
+        }
+    }
+
+    /// Copies all rows.
+    pub fn copy_to(&self, out: &mut Strips) {
+        self.strips_from(0, out);
+    }
+
+    /// Copies the strips from one on.
+    pub fn strips_from(&self, strip: usize, out: &mut Strips) {
+        out.reshape(self.rows, self.strips - strip);
+        for (s, out) in out.strips_mut().enumerate() {
+            out.copy_from_slice(&self.strip(strip + s)[..self.rows]);
+        }
+    }
+
     /// Cuts the rows into groups that end at the given rows. Returns all strips of the first group, then of the next.
     pub fn cut(&mut self, ends: impl Iterator<Item = usize>) -> Vec<&mut [Strip]> {
         let mut rest: Vec<&mut [Strip]> = self.strips_mut().collect();

@@ -1,12 +1,13 @@
 //! Text encoders as sentence-transformers and transformers write them.
 
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::Arc;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::bert::{Bert, Pool};
+use super::block::Spare;
 use super::config::{self, Config};
 use super::math::Activation;
 use super::norm::Norm;
@@ -27,12 +28,13 @@ const LONGEST: usize = 1 << 18;
 /// The longest prompt, in bytes.
 const LONGEST_PROMPT: usize = 1 << 16;
 
-/// A BERT-like text encoder with its tokenizer.
+/// A BERT-like text encoder with its tokenizer. Clones share the weights.
+#[derive(Clone)]
 pub struct TextEncoder {
     name: String,
     digest: [u8; 32],
     bert: Bert,
-    tokens: Tokens,
+    tokens: Arc<Tokens>,
     /// What is put in front of each text.
     prompt: String,
     lowercase: bool,
@@ -92,7 +94,9 @@ impl TextEncoder {
         let hash = Sha256::new().chain_update(weights.digest()?).chain_update(tokens.digest());
         let digest = hash.chain_update(&described).finalize().into();
         let norm = Norm::new(&gain, &bias, eps);
-        let bert = Bert { d, words, types, positions, norm, stack, pool, unit, spare: Mutex::default() };
+        let [words, types, positions] = [words, types, positions].map(Arc::new);
+        let tokens = Arc::new(tokens);
+        let bert = Bert { d, words, types, positions, norm, stack, pool, unit, spare: Spare::default() };
         Ok(TextEncoder { name: config::name(path), digest, bert, tokens, prompt, lowercase })
     }
 
@@ -101,6 +105,22 @@ impl TextEncoder {
     /// # Errors
     /// If the tokenizer reports one.
     pub fn features(&self, texts: &[&str], layers: &[usize]) -> Result<Vec<f32>, Error> {
+        let sequences = self.sequences(texts)?;
+        Ok(self.bert.features(&sequences.iter().collect::<Vec<_>>(), layers))
+    }
+
+    /// The network.
+    pub(super) fn bert(&self) -> &Bert {
+        &self.bert
+    }
+
+    /// The same tokenizer with another network of the same sizes. `digest` is that of the result.
+    pub(super) fn with(&self, bert: Bert, digest: [u8; 32]) -> TextEncoder {
+        TextEncoder { bert, digest, ..self.clone() }
+    }
+
+    /// The tokens of texts.
+    pub(crate) fn sequences(&self, texts: &[&str]) -> Result<Vec<Sequence>, Error> {
         let prepare = |text: &&str| {
             let end = text.char_indices().nth(LONGEST).map_or(text.len(), |(end, _)| end);
             let text = &text[..end];
@@ -122,7 +142,7 @@ impl TextEncoder {
         for kind in sequences.iter_mut().flat_map(|sequence| &mut sequence.types) {
             *kind = (*kind).min(segments - 1);
         }
-        Ok(self.bert.features(&sequences, layers))
+        Ok(sequences)
     }
 }
 

@@ -1,10 +1,10 @@
 //! Reading vision transformers from files of timm and transformers.
 
 use std::path::Path;
-use std::sync::Mutex;
 
 use sha2::{Digest, Sha256};
 
+use super::block::Spare;
 use super::config::{self, Config};
 use super::linear::{Layout, Linear};
 use super::math::Activation;
@@ -150,7 +150,7 @@ impl Vit {
             norm_pre,
             stack,
             head: Head { norm: final_norm, pool, fc_norm, projection },
-            spare: Mutex::default(),
+            spare: Spare::default(),
         })
     }
 }

@@ -4,11 +4,9 @@
 //! x = [class token, registers, patches W' + b] + positions;  x = norm_pre(x) in CLIP;  blocks;  feature = norm(x)[class token]
 //! ```
 
-use std::sync::{Mutex, PoisonError};
-
 use rayon::prelude::*;
 
-use super::block::{Stack, Wanted, Workspace};
+use super::block::{Spare, Stack, Wanted, Workspace};
 use super::linear::{Linear, Then};
 use super::norm::Norm;
 use super::strips::{Strip, Strips, WIDTH};
@@ -16,8 +14,8 @@ use super::strips::{Strip, Strips, WIDTH};
 /// Tokens of one pass through the blocks: enough for the matrix products, few enough for the memory.
 const TOKENS: usize = 2048;
 
-/// A vision transformer.
-#[derive(Debug)]
+/// A vision transformer. Clones share the weights of its blocks.
+#[derive(Debug, Clone)]
 pub struct Vit {
     pub(super) name: String,
     pub(super) digest: [u8; 32],
@@ -33,11 +31,11 @@ pub struct Vit {
     pub(super) norm_pre: Option<Norm>,
     pub(super) stack: Stack,
     pub(super) head: Head,
-    pub(super) spare: Mutex<Vec<Workspace>>,
+    pub(super) spare: Spare,
 }
 
 /// From the tokens of an image to its feature.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Head {
     /// Of all tokens.
     pub norm: Option<Norm>,
@@ -97,33 +95,41 @@ impl Vit {
         if n == 0 || row == 0 {
             return features;
         }
-        let spare = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut work = spare().pop().unwrap_or_default();
         // Passes of equal size.
-        let most = (TOKENS / self.tokens()).max(1);
+        let most = (TOKENS / (self.tokens() + self.stack.room())).max(1);
         let pass = n.div_ceil(n.div_ceil(most));
-        for (planes, features) in planes.chunks(pass * image).zip(features.chunks_mut(pass * row)) {
-            self.pass(planes, features, layers, &mut work);
-        }
-        spare().push(work);
+        self.spare.with(|work| {
+            for (planes, features) in planes.chunks(pass * image).zip(features.chunks_mut(pass * row)) {
+                self.pass(planes, features, layers, work);
+            }
+        });
         features
     }
 
-    fn tokens(&self) -> usize {
+    /// Tokens of an image, without prompts.
+    pub(crate) fn tokens(&self) -> usize {
         self.prefix.len() + self.positions.len()
     }
 
-    fn pass(&self, planes: &[f32], features: &mut [f32], layers: &[usize], work: &mut Workspace) {
-        let n = planes.len() / (3 * self.side * self.side);
-        self.embed(planes, n, work);
-        let row = features.len() / n;
-        let first = match self.head.pool {
+    /// Which tokens of each image have a part in its feature: the first ones, or all.
+    pub(super) fn first(&self) -> Option<usize> {
+        match self.head.pool {
             Pool::First(count) => Some(count),
             Pool::Patches => None,
-        };
-        self.stack.forward(work, Wanted { layers, first }, |block, work| {
+        }
+    }
+
+    fn pass(&self, planes: &[f32], features: &mut [f32], layers: &[usize], work: &mut Workspace) {
+        let room = self.stack.room();
+        self.patches(planes, room, &mut work.y, &mut work.x, &mut work.ends);
+        self.place(room, &mut work.x);
+        if let Some(norm) = &self.norm_pre {
+            norm.in_place(&mut work.x);
+        }
+        let row = features.len() / work.ends.len();
+        self.stack.forward(work, Wanted { layers, first: self.first() }, |block, work| {
             for (slot, _) in layers.iter().enumerate().filter(|(_, layer)| **layer == block) {
-                let pooled = self.pooled(work);
+                let pooled = self.pooled(&work.x, &work.ends, room);
                 for (features, pooled) in features.chunks_mut(row).zip(pooled.chunks(self.dim())) {
                     features[slot * self.dim()..][..self.dim()].copy_from_slice(pooled);
                 }
@@ -131,29 +137,36 @@ impl Vit {
         });
     }
 
-    /// Patches, prefix and positions into `work.x`. A sequence of tokens for each image.
-    fn embed(&self, planes: &[f32], n: usize, work: &mut Workspace) {
-        let (p, side, tokens, prefix) = (self.patch, self.side, self.tokens(), self.prefix.len());
-        let grid = side / p;
-        work.ends.clear();
-        work.ends.extend((1..=n).map(|image| image * tokens));
+    /// Embedded patches into `x`: a sequence of tokens for each image, with `room` more rows at its end. `y` holds the pixels.
+    pub(super) fn patches(&self, planes: &[f32], room: usize, y: &mut Strips, x: &mut Strips, ends: &mut Vec<usize>) {
+        let (p, side, tokens, prefix) = (self.patch, self.side, self.tokens() + room, self.prefix.len());
+        let (grid, patches) = (side / p, self.positions.len());
+        let n = planes.len() / (3 * side * side);
+        ends.clear();
+        ends.extend((1..=n).map(|image| image * tokens));
         // Where the pixels of a patch are, from its first: planes, rows and columns as in the weights.
         let pixels: Vec<usize> = (0..3 * p * p).map(|k| k / (p * p) * side * side + k / p % p * side + k % p).collect();
-        work.y.reshape(n * tokens, pixels.len().div_ceil(WIDTH));
-        let mut strips: Vec<&mut [Strip]> = work.y.strips_mut().collect();
+        y.reshape(n * tokens, pixels.len().div_ceil(WIDTH));
+        let mut strips: Vec<&mut [Strip]> = y.strips_mut().collect();
         strips.par_iter_mut().zip(pixels.par_chunks(WIDTH)).for_each(|(strip, pixels)| {
             for (strip, planes) in strip.chunks_mut(tokens).zip(planes.chunks(3 * side * side)) {
-                // Rows of the prefix are replaced below.
+                // Rows of the prefix and of prompts are replaced later.
                 strip[..prefix].fill(Strip::ZERO);
-                for (i, strip) in strip[prefix..].iter_mut().enumerate() {
+                strip[prefix + patches..].fill(Strip::ZERO);
+                for (i, strip) in strip[prefix..prefix + patches].iter_mut().enumerate() {
                     let first = &planes[i / grid * p * side + i % grid * p..];
                     *strip = Strip::ZERO;
                     strip.0.iter_mut().zip(pixels).for_each(|(x, pixel)| *x = first[*pixel]);
                 }
             }
         });
-        self.embed.forward(&work.y, &mut work.x, Then::Store);
-        let mut strips: Vec<&mut [Strip]> = work.x.strips_mut().collect();
+        self.embed.forward(y, x, Then::Store);
+    }
+
+    /// Adds prefix and positions to embedded patches.
+    pub(super) fn place(&self, room: usize, x: &mut Strips) {
+        let (tokens, prefix) = (self.tokens() + room, self.prefix.len());
+        let mut strips: Vec<&mut [Strip]> = x.strips_mut().collect();
         strips.par_iter_mut().enumerate().for_each(|(s, strip)| {
             for image in strip.chunks_mut(tokens) {
                 let (first, patches) = image.split_at_mut(prefix);
@@ -163,15 +176,12 @@ impl Vit {
                 }
             }
         });
-        if let Some(norm) = &self.norm_pre {
-            norm.in_place(&mut work.x);
-        }
     }
 
-    /// The features of all images from the tokens in `work.x`.
-    fn pooled(&self, work: &Workspace) -> Vec<f32> {
+    /// The features of all images from their tokens, with `room` rows of prompts at the end of each, unless only the first tokens are left.
+    pub(super) fn pooled(&self, x: &Strips, ends: &[usize], room: usize) -> Vec<f32> {
         let Head { norm, pool, fc_norm, projection } = &self.head;
-        let mut features = vec![0.0; work.ends.len() * self.d];
+        let mut features = vec![0.0; ends.len() * self.d];
         let add = |features: &mut [f32], x: &Strips, rows: std::ops::Range<usize>, norm: Option<&Norm>| {
             let mut row = vec![0.0; self.d];
             let share = 1.0 / rows.len() as f32;
@@ -183,13 +193,13 @@ impl Vit {
                 features.iter_mut().zip(&row).for_each(|(feature, x)| *feature += x * share);
             }
         };
-        let starts = [0].into_iter().chain(work.ends.iter().copied());
-        for (feature, (start, end)) in features.chunks_mut(self.d).zip(starts.zip(&work.ends)) {
+        let starts = [0].into_iter().chain(ends.iter().copied());
+        for (feature, (start, end)) in features.chunks_mut(self.d).zip(starts.zip(ends)) {
             let rows = match pool {
                 Pool::First(count) => start..start + count,
-                Pool::Patches => start + self.prefix.len()..*end,
+                Pool::Patches => start + self.prefix.len()..end - room,
             };
-            add(feature, &work.x, rows, norm.as_ref());
+            add(feature, x, rows, norm.as_ref());
             if let Some(norm) = fc_norm {
                 norm.row(feature);
             }

@@ -1,7 +1,7 @@
 //! Tensors of a safetensors file, read one at a time by name.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -44,6 +44,11 @@ impl Weights {
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What the header says besides tensors.
+    pub fn metadata(&self) -> Option<&HashMap<String, String>> {
+        self.header.metadata().as_ref()
     }
 
     /// Names of all tensors, in order.

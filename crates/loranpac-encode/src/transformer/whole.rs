@@ -239,6 +239,31 @@ fn models_that_do_not_fit_are_refused_by_name() {
     assert!(text.to_string().contains("a text encoder is a folder"), "{text}");
 }
 
+/// A folder with a vision transformer of 6 x 6 pixels: of timm with the class token or the mean of the patches, or of CLIP.
+pub(crate) fn vision_folder(kind: &str) -> tempfile::TempDir {
+    let sample = Sample::new(12, false, 0);
+    match kind {
+        "clip" => {
+            let config = r#"{"vision_config": {"num_attention_heads": 3, "image_size": 6}}"#;
+            folder(&sample.clip(&(random(12, 20), random(12, 21)), &random(60, 22)), config)
+        }
+        "mean" => {
+            let mut tensors = sample.timm();
+            let last = tensors.iter_mut().filter(|(name, ..)| name.starts_with("norm."));
+            last.for_each(|(name, ..)| *name = format!("fc_{name}"));
+            folder(&tensors, &TIMM.replace("token", "avg"))
+        }
+        _ => folder(&sample.timm(), TIMM),
+    }
+}
+
+/// A folder with a text encoder of the words red, green and greener.
+pub(crate) fn text_folder(pooling: &str, unit: bool) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    TextSample::new().write(folder.path(), "", &format!(r#"{{"pooling_mode": "{pooling}"}}"#), unit);
+    folder
+}
+
 const TOKENIZER: &str = r#"{"version": "1.0", "truncation": null, "padding": {"strategy": {"Fixed": 9}, "direction": "Right",
   "pad_to_multiple_of": null, "pad_id": 0, "pad_type_id": 0, "pad_token": "[PAD]"}, "added_tokens": [],
   "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": null, "lowercase": true},

@@ -1,6 +1,6 @@
 //! Bits of entropy-coded data, and Huffman codes.
 
-use crate::error::ImageProblem;
+use crate::problem::ImageProblem;
 
 /// Bits of a code that are found by one look into a table.
 const FAST: u32 = 9;

@@ -1,6 +1,6 @@
 //! The header of an image: its size, its components and how they are sampled.
 
-use crate::error::ImageProblem;
+use crate::problem::ImageProblem;
 
 /// An image before its data.
 pub(super) struct Frame {

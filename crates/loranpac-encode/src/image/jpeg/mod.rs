@@ -13,7 +13,7 @@ mod transform;
 use ::image::metadata::Orientation;
 
 use super::Limits;
-use crate::error::ImageProblem;
+use crate::problem::ImageProblem;
 use bits::Codes;
 use frame::Frame;
 use rows::Colours;

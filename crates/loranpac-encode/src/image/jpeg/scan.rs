@@ -3,7 +3,7 @@
 use super::bits::{Bits, Codes};
 use super::frame::{Component, Frame};
 use super::transform;
-use crate::error::ImageProblem;
+use crate::problem::ImageProblem;
 
 /// The order in which the coefficients of a block are coded.
 pub(super) const ZIGZAG: [u8; 64] = [

@@ -1,0 +1,105 @@
+//! `loranpac adapt`: an adapter is the same file every time, and changes the features of its encoder alone.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::raw::{images, vit};
+use common::{loranpac, refused, stdout};
+use tempfile::TempDir;
+
+struct World {
+    folder: TempDir,
+}
+
+impl World {
+    fn new() -> World {
+        let folder = TempDir::new().unwrap();
+        vit(&folder.path().join("vit"), 1);
+        images(folder.path());
+        World { folder }
+    }
+
+    fn place(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    /// Arguments of `adapt` with few epochs.
+    fn adapt(&self, out: &str, more: &[&str]) -> Vec<String> {
+        let [encoder, photos, out] = [self.place("vit"), self.place("photos"), self.place(out)];
+        let words = ["adapt", &encoder, &photos, "-o", &out, "--epochs", "3", "--batch", "3", "--held-out", "2"];
+        words.iter().chain(more).map(|word| (*word).to_owned()).collect()
+    }
+}
+
+fn run(words: &[String]) -> std::process::Output {
+    loranpac(&words.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+#[test]
+fn an_adapter_is_repeatable_and_embed_uses_it() {
+    let world = World::new();
+    for module in ["adapter", "lora", "vpt-deep", "vpt-shallow", "ssf"] {
+        let words = stdout(&run(&world.adapt("a.safetensors", &["--module", module, "--threads", "1"])));
+        assert!(words.contains("a.safetensors: ") && words.contains("held-out accuracy"), "{words}");
+        stdout(&run(&world.adapt("b.safetensors", &["--module", module, "--threads", "2"])));
+        let [a, b] = ["a", "b"].map(|name| fs::read(world.place(&format!("{name}.safetensors"))).unwrap());
+        assert!(a == b, "{module}: threads change the file");
+        let embed = |out: &str, more: &[&str]| {
+            let [encoder, photos, out] = [world.place("vit"), world.place("photos"), world.place(out)];
+            let words = ["embed", &encoder, &photos, "-o", &out, "--no-cache", "--json"];
+            let json = stdout(&loranpac(&words.into_iter().chain(more.iter().copied()).collect::<Vec<_>>()));
+            serde_json::from_str::<serde_json::Value>(&json).unwrap()
+        };
+        let adapter = world.place("a.safetensors");
+        let (frozen, adapted) = (embed("f.npz", &[]), embed("a.npz", &["--adapter", &adapter]));
+        let both = embed("c.npz", &["--adapter", &adapter, "--concat"]);
+        assert_ne!(frozen["digest"], adapted["digest"]);
+        assert_eq!((&adapted["dim"], &both["dim"]), (&8.into(), &16.into()));
+        assert_ne!(fs::read(world.place("f.npz")).unwrap(), fs::read(world.place("a.npz")).unwrap());
+    }
+}
+
+#[test]
+fn a_model_needs_the_adapter_that_it_was_made_with() {
+    let world = World::new();
+    stdout(&run(&world.adapt("a.safetensors", &[])));
+    let [encoder, photos, model, adapter] = ["vit", "photos", "m.lrp", "a.safetensors"].map(|name| world.place(name));
+    stdout(&loranpac(&["init", &model, "--encoder", &encoder, "--adapter", &adapter, "--width", "100"]));
+    refused(&loranpac(&["learn", &model, &photos, "--no-cache"]), &["digest"]);
+    stdout(&loranpac(&["learn", &model, &photos, "--no-cache", "--adapter", &adapter]));
+    stdout(&loranpac(&["eval", &model, &photos, "--no-cache", "--adapter", &adapter]));
+}
+
+#[test]
+fn what_cannot_be_adapted_is_refused() {
+    let world = World::new();
+    let check = |words: &[String], expected: &str| refused(&run(words), &[expected]);
+    check(&world.adapt("a.npz", &[]), "must end with .safetensors");
+    check(&world.adapt("absent/a.safetensors", &[]), "its folder does not exist");
+    check(&world.adapt("a.safetensors", &["--classes", "1"]), "samples of two classes or more");
+    check(&world.adapt("a.safetensors", &["--rate", "0"]), "--rate");
+    check(&world.adapt("a.safetensors", &["--module", "ssf", "--size", "3"]), "--size has no effect");
+    let mut words = world.adapt("a.safetensors", &[]);
+    words[1] = "image-basic".to_owned();
+    check(&words, "cannot be adapted");
+    check(&world.adapt("vit/model.safetensors", &[]), "it is an input of the command");
+    // An adapter of other weights.
+    stdout(&run(&world.adapt("a.safetensors", &[])));
+    vit(Path::new(&world.place("other")), 5);
+    let [other, photos, adapter, out] = ["other", "photos", "a.safetensors", "f.npz"].map(|name| world.place(name));
+    let output = loranpac(&["embed", &other, &photos, "-o", &out, "--no-cache", "--adapter", &adapter]);
+    refused(&output, &["it belongs to the encoder"]);
+}
+
+#[test]
+fn only_if_better_writes_nothing_if_it_is_not() {
+    let world = World::new();
+    // A rate at which nothing changes.
+    let words = stdout(&run(&world.adapt("a.safetensors", &["--only-if-better", "--rate", "1e-12"])));
+    assert!(words.contains("not written") && words.contains("does not help"), "{words}");
+    assert!(!Path::new(&world.place("a.safetensors")).exists());
+    let left: Vec<_> = fs::read_dir(world.folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().contains("checkpoint")), "{left:?}");
+}

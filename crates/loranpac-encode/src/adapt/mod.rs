@@ -1,0 +1,34 @@
+//! Adapting a pre-trained transformer to the classes of a first session: small modules are trained inside it, its own weights stay as they are.
+//!
+//! [`Samples`] are labelled images or texts in memory. A [`Trainer`] trains modules on them, epoch after epoch, and can continue from a
+//! checkpoint. The result is an [`Adapter`], a small file that belongs to one encoder.
+//!
+//! Everything is a function of the samples, the settings and the seed: the same file to the last bit, for any number of threads, and
+//! wherever training was interrupted.
+
+mod adapter;
+mod augment;
+mod beside;
+mod checkpoint;
+mod head;
+mod loss;
+mod means;
+mod optimise;
+mod probe;
+mod samples;
+mod settings;
+mod step;
+#[cfg(test)]
+mod tests;
+mod trainer;
+
+pub use adapter::{Adapter, Outcome};
+pub use beside::SideBySide;
+pub use head::HeadKind;
+pub use loss::cross_entropy;
+pub use optimise::Optimiser;
+#[doc(hidden)]
+pub use probe::{Probe, ProbeInput};
+pub use samples::{SampleOptions, Samples};
+pub use settings::Settings;
+pub use trainer::{Epoch, Progress, Trainer};

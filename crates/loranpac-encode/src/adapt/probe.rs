@@ -1,0 +1,78 @@
+//! Training on one fixed batch, for comparisons with other programs.
+
+use super::head::HeadKind;
+use super::optimise::Optimiser;
+use super::step::Model;
+use crate::error::Error;
+use crate::transformer::{Given, ModuleKind, Random, Transformer};
+
+/// Modules of an encoder, and a cosine head, that are trained on the same batch again and again.
+pub struct Probe {
+    transformer: Transformer,
+    model: Model,
+    memory: Vec<f32>,
+    steps: u64,
+}
+
+/// The batch: planes of images, or texts.
+#[derive(Debug, Clone, Copy)]
+pub enum ProbeInput<'a> {
+    /// The red, green and blue planes of images.
+    Planes(&'a [f32]),
+    /// Texts.
+    Texts(&'a [&'a str]),
+}
+
+impl Probe {
+    /// New modules. Uniform noise up to `noise` is added to each number, so that none of them is zero.
+    pub fn new(transformer: Transformer, kind: ModuleKind, classes: usize, noise: f32) -> Probe {
+        let mut random = Random::new(1, 0);
+        let mut model = Model::new(transformer.network(), kind, HeadKind::Cosine, classes, &mut random);
+        let values = &mut model.modules.parameters.values;
+        values.iter_mut().for_each(|x| *x += noise * (2.0 * random.uniform() - 1.0) as f32);
+        let memory = vec![0.0; values.len()];
+        Probe { transformer, model, memory, steps: 0 }
+    }
+
+    /// Name and shape of each tensor, in the order of their numbers.
+    pub fn tensors(&self) -> Vec<(String, Vec<usize>)> {
+        let tensors = self.model.modules.parameters.tensors().iter();
+        tensors.map(|tensor| (tensor.name.clone(), tensor.shape.clone())).collect()
+    }
+
+    /// All trained numbers.
+    pub fn values(&self) -> &[f32] {
+        &self.model.modules.parameters.values
+    }
+
+    /// The loss of a batch and its gradients, without dropout. The traces of at most `most` blocks are kept.
+    ///
+    /// # Errors
+    /// If a text cannot be divided into tokens.
+    pub fn gradients(
+        &mut self,
+        input: ProbeInput<'_>,
+        targets: &[usize],
+        most: usize,
+    ) -> Result<(f64, Vec<f32>), Error> {
+        match (input, &self.transformer) {
+            (ProbeInput::Planes(planes), _) => Ok(self.model.gradients(Given::Planes(planes), targets, None, most)),
+            (ProbeInput::Texts(texts), Transformer::Text(encoder)) => {
+                let sequences = encoder.sequences(texts)?;
+                let texts: Vec<_> = sequences.iter().collect();
+                Ok(self.model.gradients(Given::Texts(&texts), targets, None, most))
+            }
+            (ProbeInput::Texts(_), Transformer::Image(_)) => {
+                Err(Error::NoAdapter { encoder: "an encoder of images, for texts".to_owned() })
+            }
+        }
+    }
+
+    /// A step of SGD with momentum 0.9 and weight decay 0.0005.
+    pub fn step(&mut self, gradients: &[f32], rate: f64) {
+        self.steps += 1;
+        let values = &mut self.model.modules.parameters.values;
+        let sgd = Optimiser::Sgd { momentum: 0.9, decay: 5e-4 };
+        sgd.step(values, gradients, &mut self.memory, rate, self.steps);
+    }
+}

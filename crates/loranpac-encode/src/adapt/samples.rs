@@ -1,0 +1,253 @@
+//! Labelled images and texts in memory, as training reads them again and again.
+
+use loranpac::Label;
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+
+use super::augment::Crop;
+use crate::encoder::Image;
+use crate::error::Error;
+use crate::image::{self, Limits};
+use crate::input::{Data, Input, Inputs, same_type};
+use crate::tokenize::Sequence;
+use crate::transformer::{Given, ImageEncoder, Random, Transformer};
+
+/// Texts that are divided into tokens, or images that are checked, at a time.
+const CHUNK: usize = 256;
+
+/// Which samples are kept.
+#[derive(Debug, Clone, Default)]
+pub struct SampleOptions {
+    /// The first classes, in order of appearance; none: all.
+    pub classes: Option<usize>,
+    /// Whether images that cannot be decoded are skipped.
+    pub skip_bad: bool,
+    /// Limits on images.
+    pub limits: Limits,
+}
+
+/// Labelled images or texts. Images are kept as files, and decoded whenever they are used.
+pub struct Samples {
+    store: Store,
+    limits: Limits,
+    pub(super) targets: Vec<usize>,
+    labels: Vec<Label>,
+    digest: [u8; 32],
+    skipped: Vec<Error>,
+}
+
+enum Store {
+    Images(ImageEncoder, Vec<(String, Data)>),
+    Texts(Vec<Sequence>),
+}
+
+impl Samples {
+    /// Reads inputs for an encoder.
+    ///
+    /// # Errors
+    /// If an input has no label or cannot be used, or there are fewer than two classes.
+    pub fn read(inputs: Inputs, transformer: &Transformer, options: SampleOptions) -> Result<Samples, Error> {
+        let mut found: Vec<Input> = Vec::new();
+        let mut skipped = Vec::new();
+        for input in inputs {
+            match input {
+                Ok(input) if input.tags.label.is_none() => return Err(Error::NoLabels),
+                Ok(input) => found.push(input),
+                Err(error) if options.skip_bad && error.concerns_one_input() => skipped.push(error),
+                Err(error) => return Err(error),
+            }
+        }
+        same_type(found.iter_mut().filter_map(|input| input.tags.label.as_mut()).collect());
+        let found = usable(found, &options, &mut skipped)?;
+        let (mut labels, mut targets, mut kept): (Vec<Label>, Vec<usize>, Vec<Input>) = Default::default();
+        let mut hash = Sha256::new();
+        for mut input in found {
+            let Some(label) = input.tags.label.take() else { return Err(Error::NoLabels) };
+            let class = labels.iter().position(|known| *known == label).unwrap_or(labels.len());
+            if options.classes.is_some_and(|most| class >= most) {
+                continue;
+            }
+            if class == labels.len() {
+                hash.update(format!("class {label:?}\n"));
+                labels.push(label);
+            }
+            let bytes = match &input.data {
+                Data::Image(bytes) => bytes.as_slice(),
+                Data::Pixels(image) => image.pixels.as_slice(),
+                Data::Text(text) => text.as_bytes(),
+            };
+            hash.update((class as u64).to_le_bytes());
+            hash.update(Sha256::digest(bytes));
+            targets.push(class);
+            kept.push(input);
+        }
+        if labels.len() < 2 {
+            return Err(Error::TooFewClasses { classes: labels.len(), samples: targets.len() });
+        }
+        let store = match transformer {
+            Transformer::Image(encoder) => {
+                Store::Images(encoder.clone(), kept.into_iter().map(|input| (input.name, input.data)).collect())
+            }
+            Transformer::Text(encoder) => {
+                let texts: Vec<&str> = kept.iter().filter_map(text).collect();
+                let mut sequences = Vec::with_capacity(texts.len());
+                for texts in texts.chunks(CHUNK) {
+                    sequences.extend(encoder.sequences(texts)?);
+                }
+                Store::Texts(sequences)
+            }
+        };
+        Ok(Samples { store, limits: options.limits, targets, labels, digest: hash.finalize().into(), skipped })
+    }
+
+    /// Number of samples.
+    pub fn len(&self) -> usize {
+        self.targets.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.targets.is_empty()
+    }
+
+    /// The classes, in order of appearance.
+    pub fn labels(&self) -> &[Label] {
+        &self.labels
+    }
+
+    /// Why inputs were skipped.
+    pub fn skipped(&self) -> &[Error] {
+        &self.skipped
+    }
+
+    /// SHA-256 of the samples, their order and their classes.
+    pub(super) fn digest(&self) -> [u8; 32] {
+        self.digest
+    }
+
+    /// Bytes of the samples themselves.
+    pub(super) fn bytes(&self) -> usize {
+        match &self.store {
+            Store::Texts(texts) => texts.iter().map(|text| 8 * text.tokens.len()).sum(),
+            Store::Images(_, images) => images
+                .iter()
+                .map(|(_, data)| match data {
+                    Data::Image(bytes) => bytes.len(),
+                    Data::Pixels(image) => image.pixels.len(),
+                    Data::Text(_) => 0,
+                })
+                .sum(),
+        }
+    }
+
+    /// Tokens of the longest text; none for images, whose tokens follow from the encoder.
+    pub(super) fn longest(&self) -> Option<usize> {
+        match &self.store {
+            Store::Texts(texts) => Some(texts.iter().map(|text| text.tokens.len()).max().unwrap_or(0)),
+            Store::Images(..) => None,
+        }
+    }
+
+    /// Calls a function with some samples as a network takes them. With `crops`, images are cropped at random, each by its own sequence of random
+    /// numbers, whatever the threads.
+    ///
+    /// # Errors
+    /// If an image cannot be decoded any more.
+    pub(super) fn with<T>(
+        &self,
+        places: &[usize],
+        crops: Option<&(dyn Fn(usize) -> Random + Sync)>,
+        run: impl FnOnce(Given<'_>) -> T,
+    ) -> Result<T, Error> {
+        match &self.store {
+            Store::Texts(texts) => {
+                let texts: Vec<&Sequence> = places.iter().map(|place| &texts[*place]).collect();
+                Ok(run(Given::Texts(&texts)))
+            }
+            Store::Images(encoder, images) => {
+                let preprocess = encoder.preprocess();
+                let (height, width) = preprocess.size();
+                let size = 3 * height * width;
+                let mut planes = vec![0.0; places.len() * size];
+                planes.par_chunks_mut(size).zip(places).try_for_each(|(planes, place)| {
+                    let (name, data) = &images[*place];
+                    let image = decode(name, data, &self.limits)?;
+                    match crops {
+                        None => preprocess.apply(&image, planes),
+                        Some(random) => {
+                            let crop = Crop::draw(image.height, image.width, &mut random(*place));
+                            preprocess.apply_whole(&part(&image, crop), planes);
+                        }
+                    }
+                    Ok::<(), Error>(())
+                })?;
+                Ok(run(Given::Planes(&planes)))
+            }
+        }
+    }
+}
+
+/// The inputs without images that cannot be decoded, which are errors unless they are skipped.
+fn usable(found: Vec<Input>, options: &SampleOptions, skipped: &mut Vec<Error>) -> Result<Vec<Input>, Error> {
+    let mut usable = Vec::with_capacity(found.len());
+    let check = |input: &Input| match &input.data {
+        Data::Image(bytes) => image::decode(&input.name, bytes, &options.limits).map(|_| ()),
+        Data::Pixels(_) | Data::Text(_) => Ok(()),
+    };
+    let mut rest = found.into_iter();
+    loop {
+        let chunk: Vec<Input> = rest.by_ref().take(CHUNK).collect();
+        if chunk.is_empty() {
+            return Ok(usable);
+        }
+        let checks: Vec<Result<(), Error>> = chunk.par_iter().map(check).collect();
+        for (input, check) in chunk.into_iter().zip(checks) {
+            match check {
+                Ok(()) => usable.push(input),
+                Err(error) if options.skip_bad && error.concerns_one_input() => skipped.push(error),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+fn decode(name: &str, data: &Data, limits: &Limits) -> Result<Image, Error> {
+    match data {
+        Data::Image(bytes) => image::decode(name, bytes, limits),
+        Data::Pixels(image) => Ok(image.clone()),
+        Data::Text(_) => Err(Error::Input { name: name.to_owned(), reason: "it is a text, not an image".to_owned() }),
+    }
+}
+
+fn text(input: &Input) -> Option<&str> {
+    match &input.data {
+        Data::Text(text) => Some(text),
+        Data::Image(_) | Data::Pixels(_) => None,
+    }
+}
+
+/// A part of an image.
+fn part(image: &Image, crop: Crop) -> Image {
+    let mut pixels = Vec::with_capacity(3 * crop.height * crop.width);
+    for row in crop.top..crop.top + crop.height {
+        let row = &image.pixels[3 * (row * image.width + crop.left)..][..3 * crop.width];
+        match crop.mirrored {
+            false => pixels.extend_from_slice(row),
+            true => row.as_chunks::<3>().0.iter().rev().for_each(|pixel| pixels.extend_from_slice(pixel)),
+        }
+    }
+    Image { width: crop.width, height: crop.height, pixels }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_an_image_is_cut_and_mirrored() {
+        let image = Image { width: 3, height: 2, pixels: (0..18).collect() };
+        let crop = Crop { top: 1, left: 1, height: 1, width: 2, mirrored: false };
+        assert_eq!(part(&image, crop).pixels, [12, 13, 14, 15, 16, 17]);
+        assert_eq!(part(&image, Crop { mirrored: true, ..crop }).pixels, [15, 16, 17, 12, 13, 14]);
+    }
+}

@@ -1,0 +1,144 @@
+//! All blocks forward and backward.
+
+use std::mem::{swap, take};
+
+use crate::transformer::block::{Stack, Wanted, Workspace};
+use crate::transformer::module::{Module, Prompts, Random, write_prompts};
+use crate::transformer::strips::Strips;
+
+use super::block::{Depth, Scratch, Trace, Tuned};
+
+/// What is trained, and its numbers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tuning<'a> {
+    /// Of each block.
+    pub modules: &'a [Module],
+    /// Of each block.
+    pub prompts: &'a [Option<Prompts>],
+    pub values: &'a [f32],
+    /// Of the adapters' inner features.
+    pub dropout: Option<Dropout>,
+}
+
+/// Which numbers are dropped. The same in every pass of a step, so that blocks can be computed again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Dropout {
+    pub rate: f32,
+    pub seed: u64,
+    pub step: u64,
+}
+
+impl Dropout {
+    /// What the others are multiplied with.
+    pub fn factor(self) -> f32 {
+        1.0 / (1.0 - self.rate)
+    }
+
+    /// Drops numbers of a block's features.
+    pub fn apply(self, block: usize, x: &mut Strips) {
+        let limit = (f64::from(self.rate) * f64::from(u32::MAX)) as u32;
+        let mut random = Random::new(self.seed, (self.step << 16) + block as u64);
+        for strip in x.strips_mut() {
+            for x in strip.iter_mut().flat_map(|strip| &mut strip.0) {
+                *x *= if random.bits() < limit { 0.0 } else { self.factor() };
+            }
+        }
+    }
+}
+
+/// Memory of a step, which steps reuse.
+#[derive(Debug, Default)]
+pub(crate) struct Pass {
+    /// Before: the embedded tokens, with rows for prompts at the end of each sequence. After: the output.
+    pub x: Strips,
+    /// The row after the last of each sequence.
+    pub ends: Vec<usize>,
+    traces: Vec<Trace>,
+    scratch: Scratch,
+    /// The first block whose trace is kept.
+    kept: usize,
+}
+
+impl Pass {
+    /// A pass on embedded tokens.
+    #[cfg(test)]
+    pub fn of(x: Strips, ends: Vec<usize>) -> Pass {
+        Pass { x, ends, ..Pass::default() }
+    }
+
+    /// Runs the blocks on `x`. Afterwards `x` and `ends` have the first tokens of each sequence, or all. The traces of at most `most` blocks are
+    /// kept; those of the others are computed again.
+    pub fn forward(&mut self, stack: &Stack, tuning: Tuning<'_>, first: Option<usize>, most: usize) {
+        let blocks = stack.blocks.len();
+        let start = first_trained(tuning).min(blocks);
+        self.frozen(stack, start);
+        self.traces.resize_with(blocks, Trace::default);
+        self.kept = blocks.saturating_sub(most).max(start);
+        for index in start..blocks {
+            if let Some(prompts) = &tuning.prompts[index] {
+                write_prompts(&prompts.pack(tuning.values, stack.shape().d), &mut self.x, &self.ends);
+            }
+            let first = first.filter(|_| index + 1 == blocks);
+            let trace = &mut self.traces[index];
+            Tuned { stack, tuning, index }.forward(&mut self.x, &mut self.ends, first, trace, &mut self.scratch);
+            if index < self.kept {
+                trace.forget();
+            }
+        }
+    }
+
+    /// Blocks below the first that is trained.
+    fn frozen(&mut self, stack: &Stack, count: usize) {
+        if count == 0 {
+            return;
+        }
+        let mut work = Workspace::default();
+        swap(&mut work.x, &mut self.x);
+        swap(&mut work.ends, &mut self.ends);
+        stack.forward(&mut work, Wanted { layers: &[count - 1], first: None }, |_, _| {});
+        swap(&mut work.x, &mut self.x);
+        swap(&mut work.ends, &mut self.ends);
+    }
+
+    /// From the gradient of the output to those of everything that is trained, which are added to `out`. If `input` is set, `dx` becomes the
+    /// gradient of the embedded tokens.
+    pub fn backward(&mut self, stack: &Stack, tuning: Tuning<'_>, dx: &mut Strips, input: bool, out: &mut [f32]) {
+        let start = if input { 0 } else { first_trained(tuning) };
+        for index in (start..stack.blocks.len()).rev() {
+            let tuned = Tuned { stack, tuning, index };
+            if index < self.kept {
+                let trace = &mut self.traces[index];
+                let (mut x, mut ends, first) = (take(&mut trace.x), trace.ends.clone(), trace.first());
+                tuned.forward(&mut x, &mut ends, first, trace, &mut self.scratch);
+            }
+            let depth = depth(tuning, index, input);
+            let trace = &self.traces[index];
+            tuned.backward(dx, depth, trace, &mut self.scratch, out);
+            if let Some(prompts) = &tuning.prompts[index] {
+                prompts.gradients(dx, stack.shape().d, &trace.ends, out);
+            }
+            if index < self.kept {
+                self.traces[index].forget();
+            }
+        }
+    }
+}
+
+/// The first block in which something is trained.
+fn first_trained(tuning: Tuning<'_>) -> usize {
+    let trained = |i: usize| !matches!(tuning.modules[i], Module::None) || tuning.prompts[i].is_some();
+    (0..tuning.modules.len()).find(|i| trained(*i)).unwrap_or(tuning.modules.len())
+}
+
+/// How far back the gradients of a block are needed.
+fn depth(tuning: Tuning<'_>, index: usize, input: bool) -> Depth {
+    if input || tuning.prompts[index].is_some() || first_trained(tuning) < index {
+        return Depth::Input;
+    }
+    match tuning.modules[index] {
+        Module::None => Depth::Nothing,
+        Module::Adapter(_) => Depth::Adapter,
+        Module::Lora(_) => Depth::Attention,
+        Module::Ssf(_) => Depth::Norm,
+    }
+}
