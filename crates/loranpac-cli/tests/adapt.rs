@@ -67,7 +67,7 @@ fn a_model_needs_the_adapter_that_it_was_made_with() {
     stdout(&run(&world.adapt("a.safetensors", &[])));
     let [encoder, photos, model, adapter] = ["vit", "photos", "m.lrp", "a.safetensors"].map(|name| world.place(name));
     stdout(&loranpac(&["init", &model, "--encoder", &encoder, "--adapter", &adapter, "--width", "100"]));
-    refused(&loranpac(&["learn", &model, &photos, "--no-cache"]), &["digest"]);
+    refused(&["learn", &model, &photos, "--no-cache"], &["digest"]);
     stdout(&loranpac(&["learn", &model, &photos, "--no-cache", "--adapter", &adapter]));
     stdout(&loranpac(&["eval", &model, &photos, "--no-cache", "--adapter", &adapter]));
 }
@@ -75,7 +75,9 @@ fn a_model_needs_the_adapter_that_it_was_made_with() {
 #[test]
 fn what_cannot_be_adapted_is_refused() {
     let world = World::new();
-    let check = |words: &[String], expected: &str| refused(&run(words), &[expected]);
+    let check = |words: &[String], expected: &str| {
+        refused(&words.iter().map(String::as_str).collect::<Vec<_>>(), &[expected]);
+    };
     check(&world.adapt("a.npz", &[]), "must end with .safetensors");
     check(&world.adapt("absent/a.safetensors", &[]), "its folder does not exist");
     check(&world.adapt("a.safetensors", &["--classes", "1"]), "samples of two classes or more");
@@ -89,8 +91,8 @@ fn what_cannot_be_adapted_is_refused() {
     stdout(&run(&world.adapt("a.safetensors", &[])));
     vit(Path::new(&world.place("other")), 5);
     let [other, photos, adapter, out] = ["other", "photos", "a.safetensors", "f.npz"].map(|name| world.place(name));
-    let output = loranpac(&["embed", &other, &photos, "-o", &out, "--no-cache", "--adapter", &adapter]);
-    refused(&output, &["it belongs to the encoder"]);
+    let words = ["embed", &other, &photos, "-o", &out, "--no-cache", "--adapter", &adapter];
+    refused(&words, &["it belongs to the encoder"]);
 }
 
 #[test]
