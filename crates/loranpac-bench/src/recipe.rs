@@ -61,7 +61,7 @@ pub struct Scale {
     pub divide_width: Option<usize>,
     /// No width is larger than this.
     pub max_width: Option<usize>,
-    /// At most this many training samples per class, and per domain if there are domains.
+    /// At most this many training samples per class.
     pub per_class: Option<usize>,
     /// One seed instead of several.
     pub one_seed: bool,
@@ -89,7 +89,7 @@ impl Scale {
             words.push(format!("widths above {most} were made {most}"));
         }
         if let Some(most) = self.per_class {
-            words.push(format!("at most {most} training samples per class (and domain) were used"));
+            words.push(format!("at most {most} training samples per class were used"));
         }
         words
     }

@@ -50,16 +50,13 @@ impl Dataset {
         Dataset { name, dim, classes, train, test, encoder: None }
     }
 
-    /// Keeps the first `count` training samples of each class, in their order; if the samples have domains, of each class
-    /// in each domain: files often list one domain after the other.
+    /// Keeps the first `count` training samples of each class, in their order.
     pub fn limit_per_class(&mut self, count: usize) {
-        let mut seen: HashMap<(usize, Option<&Label>), usize> = HashMap::new();
-        let group = |row: usize| (self.train.y[row], self.train.domain.as_ref().map(|domain| &domain[row]));
+        let mut seen = vec![0usize; self.classes.len()];
         let keep: Vec<usize> = (0..self.train.y.len())
             .filter(|&row| {
-                let seen = seen.entry(group(row)).or_default();
-                *seen += 1;
-                *seen <= count
+                seen[self.train.y[row]] += 1;
+                seen[self.train.y[row]] <= count
             })
             .collect();
         let (x, y) = self.train.gather(&keep, self.dim);

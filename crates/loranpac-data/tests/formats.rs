@@ -7,7 +7,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use loranpac::Label;
-use loranpac_data::dataset::Part;
 use loranpac_data::error::{ArrayProblem, Error};
 use loranpac_data::formats::{Array, Elements, read_npy};
 use loranpac_data::{Dataset, Options, Reader, TextOptions, Texts};
@@ -185,8 +184,6 @@ fn check_dataset(path: &Path) {
     assert_eq!(data.classes, [Label::from(10), Label::from(30)]);
     assert_eq!((data.train.y.as_slice(), data.test.y.as_slice()), (&[1, 0, 1, 0][..], &[0, 1][..]));
     assert_eq!(data.train.x[4..6], [4.0, 5.0]);
-    // Tables have domains, of which each would keep its own samples.
-    data.train.domain = None;
     data.limit_per_class(1);
     assert_eq!((data.train.y.as_slice(), data.train.x.as_slice()), (&[1, 0][..], &[0.0, 1.0, 2.0, 3.0][..]));
 }
@@ -365,26 +362,6 @@ fn layers_are_put_before_the_features_in_the_order_of_their_names() {
     assert_eq!((&stacked.train.y, &stacked.test.x), (&data.train.y, &stacked.train.x));
     data.limit_per_class(1);
     assert_eq!(data.with_layers().unwrap().train.x, stacked.train.x);
-}
-
-#[test]
-fn the_first_samples_of_each_class_in_each_domain_are_kept() {
-    let part = |domains: Option<[&str; 6]>| Part {
-        x: (0..6).map(|row| row as f32).collect(),
-        domain: domains.map(|names| names.map(Label::from).to_vec()),
-        ..Part::default()
-    };
-    let labels = ["a", "a", "b", "a", "a", "b"].map(Label::from).to_vec();
-    let kept = |domains, count| {
-        let (train, test) = ((part(domains), labels.clone()), (part(domains), labels.clone()));
-        let mut data = Dataset::new("set".to_owned(), 1, train, test);
-        data.limit_per_class(count);
-        data.train.x
-    };
-    assert_eq!(kept(None, 1), [0.0, 2.0]);
-    let domains = Some(["art", "art", "art", "photo", "photo", "photo"]);
-    assert_eq!(kept(domains, 1), [0.0, 2.0, 3.0, 5.0]);
-    assert_eq!(kept(domains, 2), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
 }
 
 #[cfg(unix)]

@@ -228,7 +228,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "per-class",
         section: PROTOCOL,
         placeholder: "N",
-        help: "Use the first N training samples of each class, and of each domain if there are domains, in file order",
+        help: "Use the first N training samples of each class, in file order",
         read: |spec, value| {
             spec.per_class = Some(value.count(1)?);
             Ok(())

@@ -57,7 +57,7 @@ pub struct Args {
     /// Limit the width of lifts to this
     #[arg(long, value_name = "E")]
     max_width: Option<usize>,
-    /// Use at most the first N training samples of each class, and of each domain if there are domains
+    /// Use at most the first N training samples of each class
     #[arg(long, value_name = "N")]
     per_class: Option<usize>,
     /// Run only the first of a recipe's seeds
