@@ -15,7 +15,7 @@ use crate::transformer::{ModuleKind, Transformer};
 
 fn input(number: usize, label: &str, data: Data) -> Result<Input, Error> {
     let tags = Tags { label: Some(Label::Text(label.to_owned())), ..Tags::default() };
-    Ok(Input { name: format!("{number}"), data, tags })
+    Ok(Input { name: format!("{number}"), data, tags, place: None })
 }
 
 /// Texts with more red or more green.
