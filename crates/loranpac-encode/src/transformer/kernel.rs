@@ -51,6 +51,7 @@ pub(crate) fn product<S: Simd>(
 ///
 /// The sums are only ever indexed by constants once the loops are unrolled: the compiler then keeps them in registers. A slice of them, or an
 /// iterator over them, would make it store each sum in each step.
+#[expect(clippy::manual_memcpy, reason = "a copy of a slice would keep the sums in memory")]
 #[inline(always)]
 fn multiply<S: Simd, const R: usize, const V: usize>(
     simd: S,
