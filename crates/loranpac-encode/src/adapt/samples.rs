@@ -36,6 +36,7 @@ pub struct Samples {
     skipped: Vec<Error>,
 }
 
+#[expect(clippy::large_enum_variant, reason = "only a few exist")]
 enum Store {
     Images(ImageEncoder, Vec<(String, Data)>),
     Texts(Vec<Sequence>),

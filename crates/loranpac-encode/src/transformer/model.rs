@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::modality::Modality;
 
 /// A transformer that can be adapted. Clones share the weights.
+#[expect(clippy::large_enum_variant, reason = "only a few exist")]
 #[derive(Clone)]
 pub enum Transformer {
     /// Of images.

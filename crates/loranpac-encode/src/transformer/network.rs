@@ -11,6 +11,7 @@ use super::vit::{self, Head, Vit};
 use crate::tokenize::Sequence;
 
 /// A transformer without its preprocessing. Clones share the weights.
+#[expect(clippy::large_enum_variant, reason = "only a few exist")]
 #[derive(Debug, Clone)]
 pub(crate) enum Network {
     Vit(Vit),
