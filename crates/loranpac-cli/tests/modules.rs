@@ -67,14 +67,16 @@ fn graph(source: &Path) -> Graph {
     graph
 }
 
-/// The Rust files of a library.
+/// The Rust files of a library, without its tests.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
             all.extend(files(&path));
-        } else if path.extension().is_some_and(|e| e == "rs") && !path.ends_with("src/main.rs") {
+        } else if path.extension().is_some_and(|e| e == "rs")
+            && !["src/main.rs", "tests.rs"].iter().any(|name| path.ends_with(name))
+        {
             all.push(path);
         }
     }
