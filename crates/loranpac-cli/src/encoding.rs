@@ -47,7 +47,7 @@ impl Encoding {
 
     /// Returns how an encoder is opened.
     pub fn options(&self, preprocess: Option<String>) -> OpenOptions {
-        OpenOptions { preprocess, timeout: Duration::from_secs(self.timeout.max(1)) }
+        OpenOptions { preprocess, timeout: Duration::from_secs(self.timeout.clamp(1, 86_400)) }
     }
 
     /// Returns what a model records of an encoder that was opened under a name.
