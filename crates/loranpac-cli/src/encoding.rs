@@ -57,7 +57,7 @@ impl Encoding {
             preprocess,
             adapter: self.adapter.clone(),
             concat: self.concat,
-            timeout: Duration::from_secs(self.timeout.max(1)),
+            timeout: Duration::from_secs(self.timeout.clamp(1, 86_400)),
         }
     }
 
