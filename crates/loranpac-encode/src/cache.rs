@@ -31,7 +31,7 @@ pub struct Cache {
     known: HashMap<Key, u64>,
     /// Whether this process may append.
     stores: bool,
-    /// Why nobody but its owner can append.
+    /// Why only its owner can append.
     unwritable: Option<io::Error>,
     /// Length of the file in records.
     records: u64,
@@ -178,7 +178,7 @@ impl Cache {
     }
 }
 
-/// Whether a file or a folder cannot be written by this user, or by nobody.
+/// Whether a file or a folder is read-only, for this user or for all.
 fn is_denied(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
