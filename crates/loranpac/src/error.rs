@@ -181,6 +181,15 @@ impl Error {
         Error::Setting { name, value: value.to_string(), reason: reason.into() }
     }
 
+    /// The same error for samples of which `first` others stand before: rows are counted from the first of those.
+    pub fn after_rows(self, first: usize) -> Self {
+        match self {
+            Error::NotFinite { row, column, value } => Error::NotFinite { row: first + row, column, value },
+            Error::TooLarge { row, value, limit } => Error::TooLarge { row: first + row, value, limit },
+            other => other,
+        }
+    }
+
     /// Creates the error of samples without features.
     pub(crate) fn no_features() -> Self {
         Error::setting("dim", 0, "samples need at least one feature")

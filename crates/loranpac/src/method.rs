@@ -54,16 +54,27 @@ pub enum Input {
     LiftedBy(&'static str),
     /// The features of several layers, one after the other.
     Layers,
+    /// Features before and after the encoder was adapted to the first task, side by side.
+    Adapted,
+    /// Features by the encoder as it was adapted to each task, side by side.
+    Subspaces,
+    /// Images or texts, and an encoder that is trained with them: the learner is not one of this crate.
+    Raw,
 }
 
 impl Input {
     /// Returns the name of the feature map, given the user's choice.
     pub fn lift<'a>(&self, chosen: &'a str) -> &'a str {
         match self {
-            Input::Plain | Input::Layers => "identity",
+            Input::Plain | Input::Layers | Input::Adapted | Input::Subspaces | Input::Raw => "identity",
             Input::Lifted => chosen,
             Input::LiftedBy(name) => name,
         }
+    }
+
+    /// Returns whether the encoder is changed, so that images or texts are needed.
+    pub fn adapts(&self) -> bool {
+        matches!(self, Input::Adapted | Input::Subspaces | Input::Raw)
     }
 
     /// Returns whether there is a lift.
@@ -115,6 +126,32 @@ impl MethodOptions {
 }
 
 impl Method {
+    /// Creates the entry of a method on images or texts that another crate runs.
+    pub const fn raw(
+        name: &'static str,
+        summary: &'static str,
+        settings: &'static [(&'static str, &'static str)],
+        exempt: &'static [(Promise, &'static str)],
+    ) -> Method {
+        Method {
+            name,
+            summary,
+            input: Input::Raw,
+            continual: true,
+            exemplar_free: true,
+            truncates: false,
+            cuts: false,
+            settings,
+            infinite: false,
+            exempt,
+            build: |_, settings| {
+                let name = settings.method().name;
+                Err(Error::setting("method", name, "it learns from images or texts, not from features"))
+            },
+            config: None,
+        }
+    }
+
     /// Returns whether it has a setting of this name.
     pub fn knows(&self, setting: &str) -> bool {
         self.settings.iter().any(|(name, _)| *name == setting)

@@ -4,7 +4,7 @@ use crate::error::Error;
 pub use crate::method::{Input, Method, MethodOptions, Promise};
 #[cfg(test)]
 use crate::methods::dummy;
-use crate::methods::{family, incremental_svd, lda, ogd, ranpac, ridge_truncated, rls, simplecil, softmax};
+use crate::methods::{ease, family, incremental_svd, lda, ogd, ranpac, ridge_truncated, rls, simplecil, softmax};
 
 /// All methods; the first is the paper's. A method's entry is at the end of its own file.
 pub const METHODS: &[Method] = &[
@@ -23,6 +23,8 @@ pub const METHODS: &[Method] = &[
     lda::RANDUMB,
     ranpac::LAYUP,
     simplecil::SIMPLECIL,
+    simplecil::ADAM,
+    ease::EASE,
     softmax::LC_X,
     softmax::LC_H,
     #[cfg(test)]

@@ -69,10 +69,15 @@ pub(super) fn linear_scores(
     }
 }
 
-/// Computes the cosine similarity to each column of `means`.
-pub(super) fn cosines(means: &Mat<f32>, x: Features<'_>, values: &mut Vec<f32>) {
+/// Computes the product of each column of `means` with each sample, of which every `size` features are scaled to length 1.
+pub(super) fn cosines(means: &Mat<f32>, size: usize, x: Features<'_>, values: &mut Vec<f32>) {
     for part in x.chunks(CHUNK) {
-        let mut samples = unit_columns(cast::<f32, f64>(part.as_matrix()).as_ref());
+        let whole = cast::<f32, f64>(part.as_matrix());
+        let mut samples = Mat::<f32>::zeros(whole.nrows(), whole.ncols());
+        for first in (0..whole.nrows()).step_by(size.max(1)) {
+            let unit = unit_columns(whole.as_ref().subrows(first, size));
+            samples.as_mut().subrows_mut(first, size).copy_from(unit);
+        }
         samples.resize_with(means.nrows(), part.len().max(MIN_BATCH), |_, _| 0.0);
         let mut cosines = Mat::<f32>::zeros(means.ncols(), samples.ncols());
         matmul(&mut cosines, Accum::Replace, means.transpose(), &samples, 1.0, par());

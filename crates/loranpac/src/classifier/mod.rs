@@ -50,6 +50,13 @@ pub(crate) enum Scorer {
     },
     /// Cosine similarity to the columns of a d x c matrix, which have length 1.
     Cosine(Mat<f32>),
+    /// Sums of cosine similarities in subspaces.
+    Subspaces {
+        /// A column for each class: in each subspace, a vector whose length is the weight of the similarity.
+        weights: Mat<f32>,
+        /// Features of a subspace.
+        size: usize,
+    },
     /// `A k(Z, x)`.
     Kernel(KernelScorer),
 }
@@ -159,6 +166,7 @@ impl Classifier {
         match &*self.scorer {
             Scorer::Linear { weights, bias } => bytes_of(weights) + size_of_val(&bias[..]),
             Scorer::Cosine(means) => bytes_of(means),
+            Scorer::Subspaces { weights, .. } => bytes_of(weights),
             Scorer::Kernel(kernel) => kernel.samples.bytes() + bytes_of(&kernel.weights),
         }
     }
@@ -174,7 +182,8 @@ impl Classifier {
             (Scorer::Linear { weights, bias }, FeatureSpace::Explicit(map)) => {
                 linear_scores(&**map, x, weights, bias, &mut values);
             }
-            (Scorer::Cosine(means), _) => cosines(means, x, &mut values),
+            (Scorer::Cosine(means), _) => cosines(means, x.dim(), x, &mut values),
+            (Scorer::Subspaces { weights, size }, _) => cosines(weights, *size, x, &mut values),
             (Scorer::Kernel(kernel), _) => kernel.scores(x, &mut values),
             // `Classifier::linear` accepts explicit spaces only.
             (Scorer::Linear { .. }, FeatureSpace::Kernel(_)) => return Err(Error::NothingLearned),

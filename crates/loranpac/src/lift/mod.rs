@@ -21,9 +21,9 @@ pub use arc_cosine::ArcCosine;
 pub(crate) use arc_cosine::Polar;
 pub use fourier::Fourier;
 pub use identity::Identity;
-pub use operation::Operation;
+pub use operation::{Activation, Operation};
 pub use projection::Projection;
-pub use random::{Activation, Random};
+pub use random::Random;
 pub use space::FeatureSpace;
 pub use stacked::Stacked;
 

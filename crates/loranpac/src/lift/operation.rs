@@ -1,6 +1,15 @@
 //! A feature map as a list of operations, for programs that compute it elsewhere.
 
-use super::Activation;
+/// The function applied to the product `p' x`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activation {
+    /// The identity.
+    Linear,
+    /// `max(z, 0)`, the paper's.
+    Relu,
+    /// `1 / (1 + exp(-z))` (Schmidt et al., 1992).
+    Sigmoid,
+}
 
 /// One step from a sample x to its lifted features; each step takes the result of the one before.
 #[derive(Debug, Clone, Copy, PartialEq)]

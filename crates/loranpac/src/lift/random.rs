@@ -7,24 +7,13 @@ use faer::prelude::ReborrowMut;
 use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
-use super::{ArcCosine, FeatureMap, LiftEntry, LiftSpec, Operation, Projection, Rows};
+use super::{Activation, ArcCosine, FeatureMap, LiftEntry, LiftSpec, Operation, Projection, Rows};
 use crate::error::Error;
 
 /// Rows of H that one thread computes at a time: the strip stays in its cache for the activation.
 const STRIP: usize = 512;
 /// Rows of P that distinguish maps.
 const FINGERPRINT: usize = 16;
-
-/// The function applied to the product `p' x`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Activation {
-    /// The identity.
-    Linear,
-    /// `max(z, 0)`, the paper's.
-    Relu,
-    /// `1 / (1 + exp(-z))` (Schmidt et al., 1992).
-    Sigmoid,
-}
 
 /// `h = a(P x)` for an activation a. Cost: `2 E d n` flops.
 #[derive(Debug, Clone)]

@@ -28,6 +28,13 @@ pub struct Builder {
     config: Config,
 }
 
+impl Model {
+    /// Creates a builder of a model for samples of `dim` features.
+    pub fn builder(dim: usize) -> Builder {
+        Builder::new(dim)
+    }
+}
+
 impl Builder {
     pub(super) fn new(dim: usize) -> Self {
         let config = Config { filter: Filter::Soft(Ridge::GeometricMean), ..Config::default() };

@@ -3,6 +3,7 @@
 mod builder;
 #[cfg(test)]
 pub(crate) mod dummy;
+pub(crate) mod ease;
 mod explicit;
 pub(crate) mod family;
 mod holdout;

@@ -1,6 +1,6 @@
 //! LoRanPAC: a model that can learn, merge, forget and be stored, at finite or infinite width.
 
-use super::{Builder, Edited, ExplicitModel, KernelModel};
+use super::{Edited, ExplicitModel, KernelModel};
 use crate::classifier::Classifier;
 use crate::config::Config;
 use crate::delta::{Delta, Receiver};
@@ -35,11 +35,6 @@ impl Model {
             FeatureSpace::Explicit(map) => Ok(Model::Explicit(ExplicitModel::new(map, config)?)),
             FeatureSpace::Kernel(kernel) => Ok(Model::Kernel(KernelModel::new(kernel, config)?)),
         }
-    }
-
-    /// Creates a builder of a model for samples of `dim` features.
-    pub fn builder(dim: usize) -> Builder {
-        Builder::new(dim)
     }
 
     /// Returns the settings.

@@ -83,6 +83,14 @@ pub(crate) const SIMPLECIL: Method = Method {
     build: |options, _| Ok(Box::new(SimpleCil::new(options.space.dim()))),
 };
 
+/// The registry entry of ADAM, later called APER (Zhou et al., 2023): the same on features of both encoders.
+pub(crate) const ADAM: Method = Method {
+    name: "adam",
+    summary: "simplecil on features before and after first-session adaptation (APER); adapts the encoder",
+    input: Input::Adapted,
+    ..SIMPLECIL
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
