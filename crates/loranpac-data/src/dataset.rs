@@ -50,15 +50,19 @@ impl Dataset {
         Dataset { name, dim, classes, train, test, encoder: None }
     }
 
+    /// The rows of the first `count` training samples of each class.
+    pub fn first_per_class(&self, count: usize) -> Vec<usize> {
+        let mut seen = vec![0usize; self.classes.len()];
+        let mut take = |class: usize| {
+            seen[class] += 1;
+            seen[class] <= count
+        };
+        (0..self.train.y.len()).filter(|&row| take(self.train.y[row])).collect()
+    }
+
     /// Keeps the first `count` training samples of each class, in their order.
     pub fn limit_per_class(&mut self, count: usize) {
-        let mut seen = vec![0usize; self.classes.len()];
-        let keep: Vec<usize> = (0..self.train.y.len())
-            .filter(|&row| {
-                seen[self.train.y[row]] += 1;
-                seen[self.train.y[row]] <= count
-            })
-            .collect();
+        let keep = self.first_per_class(count);
         let (x, y) = self.train.gather(&keep, self.dim);
         let domain = self.train.domain.as_ref().map(|d| keep.iter().map(|&row| d[row].clone()).collect());
         let layer = |(name, (dim, x)): (&String, &(usize, Vec<f32>))| (name.clone(), (*dim, rows_of(x, &keep, *dim)));

@@ -9,7 +9,7 @@ use loranpac::{Label, memory};
 use crate::dataset::{Dataset, Part};
 use crate::error::{ArrayProblem, Error};
 use crate::formats::{self, Container, DOMAINS, FEATURES, LABELS, Pair, encoded_by, missing, pick, texts};
-use crate::reader::{check_finite, format_of, is_folder, open_rows, open_shared, splits};
+use crate::reader::{check_features, format_of, is_folder, open_rows, open_shared, splits};
 use crate::rows::{DOMAIN, LABEL, Options, Rows, SPLIT, Split};
 
 /// Rows of a table that are read at a time.
@@ -121,7 +121,7 @@ fn whole(
     let mut pair = Pair::new(path, (name.to_owned(), x), labels)?;
     let dim = pair.dim();
     let mut piece = pair.read(usize::MAX)?;
-    check_finite(path, &piece.x, dim, 0).map_err(|error| match error {
+    check_features(path, &piece.x, dim, 0).map_err(|error| match error {
         Error::Feature { source, .. } => refuse(ArrayProblem::Feature(Box::new(source))),
         other => other,
     })?;
@@ -144,7 +144,7 @@ fn table(path: &Path, mut rows: Box<dyn Rows>) -> Result<[Half; 2], Error> {
         if piece.x.is_empty() {
             break;
         }
-        check_finite(path, &piece.x, dim, first)?;
+        check_features(path, &piece.x, dim, first)?;
         let splits = splits(path, &piece, first)?.unwrap_or_default();
         let [labels, _, domains] = piece.tags;
         let mut domains = domains.into_iter();

@@ -5,7 +5,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use loranpac::Label;
+use loranpac::{Features, Label};
 
 use crate::disk;
 use crate::error::{Error, ReadError};
@@ -30,6 +30,8 @@ pub struct Reader {
     /// Samples of the split that were returned.
     returned: usize,
     ended: bool,
+    /// The label of all samples.
+    class: Option<Label>,
 }
 
 impl Reader {
@@ -79,7 +81,13 @@ impl Reader {
             row: 0,
             returned: 0,
             ended: false,
+            class: None,
         }
+    }
+
+    /// Gives all samples one label.
+    pub fn with_class(self, class: Label) -> Reader {
+        Reader { class: Some(class), ..self }
     }
 
     /// Features per sample; at least one.
@@ -89,7 +97,7 @@ impl Reader {
 
     /// Whether samples have labels.
     pub fn has_labels(&self) -> bool {
-        self.rows.has(LABEL)
+        self.class.is_some() || self.rows.has(LABEL)
     }
 
     /// The split that is read, if the file has two.
@@ -120,7 +128,7 @@ impl Reader {
 
     /// The next samples, at most `most` and at least one; `None` at the end and after an error.
     ///
-    /// Memory is proportional to `most` times the features. Every feature is finite. A damaged file gives an error
+    /// Memory is proportional to `most` times the features. Every feature is finite, and small enough for a model. A damaged file gives an error
     /// where the damage is found, and a checksum is compared at the end: earlier batches have been returned by then.
     pub fn next(&mut self, most: usize) -> Result<Option<Batch>, Error> {
         if self.ended {
@@ -138,7 +146,7 @@ impl Reader {
                 }
                 return Ok(None);
             }
-            check_finite(&self.path, &piece.x, dim, self.row)?;
+            check_features(&self.path, &piece.x, dim, self.row)?;
             let splits = splits(&self.path, &piece, self.row)?;
             let Piece { mut x, tags: [mut labels, ..], mut names } = piece;
             self.row += x.len() / dim;
@@ -156,6 +164,9 @@ impl Reader {
                 self.returned += x.len() / dim;
                 self.ended = false;
                 let names = Some(names).filter(|names| !names.is_empty());
+                if let Some(class) = &self.class {
+                    labels = vec![class.clone(); x.len() / dim];
+                }
                 return Ok(Some(Batch { x, labels: self.has_labels().then_some(labels), names, first }));
             }
         }
@@ -208,11 +219,10 @@ pub(crate) fn format_of(path: &Path, options: &Options, advice: &'static str) ->
     })
 }
 
-/// Refuses features that are not finite. `first` is the number of the first row.
-pub(crate) fn check_finite(path: &Path, x: &[f32], dim: usize, first: usize) -> Result<(), Error> {
-    let Some(at) = x.iter().position(|value| !value.is_finite()) else { return Ok(()) };
-    let source = loranpac::Error::NotFinite { row: first + at / dim, column: at % dim, value: x[at] };
-    Err(Error::Feature { path: path.to_owned(), source })
+/// Refuses features that no model accepts: not finite, or too large. `first` is the number of the first row.
+pub(crate) fn check_features(path: &Path, x: &[f32], dim: usize, first: usize) -> Result<(), Error> {
+    let checked = Features::new(x, dim).and_then(|x| x.validate(dim));
+    checked.map_err(|source| Error::Feature { path: path.to_owned(), source: source.after_rows(first) })
 }
 
 /// The split of each row, if there is a column for it. `first` is the number of the first row.
