@@ -81,10 +81,12 @@ def interleave(programs, rounds):
 
 
 def machine(args):
-    """The rate of PyTorch's own matrix product of the size of a ViT-B's layer, batch 8."""
+    """Prints and returns the rate of PyTorch's own matrix product of the size of a ViT-B's layer, batch 8."""
     a, b = torch.randn(1576, 768), torch.randn(768, 3072)
     seconds = interleave({"product": timed(args, lambda: [a @ b for _ in range(10)])}, args.rounds)["product"]
-    print(f"PyTorch's product of 1576 x 768 and 768 x 3072: {20 * 1576 * 768 * 3072 / seconds * 1e-9:.1f} GFLOP/s")
+    rate = 20 * 1576 * 768 * 3072 / seconds * 1e-9
+    print(f"PyTorch's product of 1576 x 768 and 768 x 3072: {rate:.1f} GFLOP/s")
+    return rate
 
 
 def onnx_session(args, model, planes, folder):

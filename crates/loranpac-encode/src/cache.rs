@@ -9,10 +9,12 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use loranpac::Features;
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
 use crate::hex::hex;
+use crate::regular;
 
 /// Digest of an input.
 pub type Key = [u8; 32];
@@ -52,12 +54,16 @@ impl Cache {
         let create = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map(Some);
         let (file, unwritable) = match std::fs::create_dir_all(folder).and_then(|()| create()) {
             Ok(file) => (file, None),
-            Err(error) if is_denied(&error) => match File::open(&path) {
+            // A pipe would wait forever.
+            Err(error) if is_denied(&error) => match regular::open(&path) {
                 Ok(file) => (Some(file), Some(error)),
                 Err(_) => (None, Some(error)),
             },
             Err(source) => return Err(Error::Cache { path, source }),
         };
+        if file.as_ref().is_some_and(|file| !file.metadata().is_ok_and(|about| about.is_file())) {
+            return Err(Error::Cache { path, source: io::Error::other("it is no regular file") });
+        }
         // Without locks on this file system, the process is taken for the only one.
         let is_taken = |file: &File| matches!(file.try_lock(), Err(TryLockError::WouldBlock));
         let stores = unwritable.is_none() && !file.as_ref().is_some_and(is_taken);
@@ -132,12 +138,30 @@ impl Cache {
         let (body, sum) = bytes.split_at(bytes.len() - CHECKSUM);
         let numbers = body[KEY..].as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
         let numbers: Vec<f32> = numbers.collect();
-        // An encoder's features are finite.
-        if &body[..KEY] != key || checksum(body) != sum || numbers.iter().any(|number| !number.is_finite()) {
+        let usable = Features::new(&numbers, self.row).and_then(|numbers| numbers.validate(self.row));
+        if &body[..KEY] != key || checksum(body) != sum || usable.is_err() {
             self.known.remove(key);
             return Ok(None);
         }
         Ok(Some(numbers))
+    }
+
+    /// Discards all features unless those of `key` are among them and intact; those of a cache below likewise.
+    ///
+    /// # Errors
+    /// If the file cannot be read or written.
+    pub fn keep_with(&mut self, key: &Key) -> Result<(), Error> {
+        let below = self.below.take();
+        let intact = self.get(key)?.is_some();
+        self.below = below;
+        if !intact {
+            self.known.clear();
+            if let Some(file) = self.file.as_ref().filter(|_| self.stores) {
+                file.set_len(0).map_err(|source| self.failed(source))?;
+                self.records = 0;
+            }
+        }
+        self.below.as_mut().map_or(Ok(()), |below| below.keep_with(key))
     }
 
     /// Adds the features of an input. They reach the file with the next [`Cache::flush`].
@@ -297,6 +321,20 @@ mod tests {
         let mut again = over();
         assert_eq!([[1; 32], [2; 32]].map(|key| again.get(&key).unwrap().unwrap()[0]), [1.0, 2.0]);
         assert_eq!(open(folder.path()).len(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_in_place_of_the_file_is_refused_and_does_not_wait() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(format!("{}.rows", hex(&DIGEST)));
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert!(matches!(Cache::open(folder.path(), &DIGEST, 3), Err(Error::Cache { .. })));
+        // Without the right to write, which a superuser always has.
+        let denied = std::process::Command::new("chmod").arg("a-w").arg(&path).status().unwrap();
+        assert!(denied.success());
+        let cache = Cache::open(folder.path(), &DIGEST, 3);
+        assert!(cache.map_or(true, |cache| cache.is_empty() && !cache.stores()));
     }
 
     #[test]

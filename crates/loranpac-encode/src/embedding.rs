@@ -7,11 +7,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use loranpac::Features;
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 use crate::cache::{Cache, Key};
-use crate::encoder::{Batch, Encoder, Image, check_layers};
+use crate::encoder::{Batch, Encoder, Image, check_layers, same_answers};
 use crate::error::Error;
 use crate::image::{self, Limits};
 use crate::input::{Data, Input, Inputs, Present, Tags};
@@ -273,7 +274,8 @@ impl Embedding {
 
     fn run(&self, inputs: Batch<'_>, places: &[usize], computed: &mut Vec<(usize, Vec<f32>)>) -> Result<(), Error> {
         let features = self.encoder.encode(inputs, &self.layers)?;
-        if features.len() != places.len() * self.row() || features.iter().any(|value| !value.is_finite()) {
+        let usable = Features::new(&features, self.row()).and_then(|rows| rows.validate(self.row()));
+        if features.len() != places.len() * self.row() || usable.is_err() {
             return Err(Error::Features { encoder: self.encoder.name().to_owned() });
         }
         computed.extend(places.iter().zip(features.chunks_exact(self.row())).map(|(&at, row)| (at, row.to_vec())));
@@ -281,22 +283,19 @@ impl Embedding {
     }
 }
 
-/// The largest difference of two answers to one text, as a share of their length: rounding varies from machine to machine.
-const DRIFT: f32 = 0.01;
-
 /// Compares an encoder with the features in its cache, where its digest does not determine them.
 fn check_probe(encoder: &dyn Encoder, cache: &mut Cache) -> Result<(), Error> {
     let Some(probe) = encoder.probe() else { return Ok(()) };
     let key: Key = Sha256::digest(b"probe\n").into();
-    let Some(before) = cache.get(&key)? else {
-        cache.put(key, probe);
-        return Ok(());
-    };
-    let length = |values: &mut dyn Iterator<Item = f32>| values.map(|value| value * value).sum::<f32>().sqrt();
-    let drift = length(&mut before.iter().zip(probe).map(|(before, now)| before - now));
-    match drift <= DRIFT * length(&mut before.iter().copied()) {
-        true => Ok(()),
-        false => Err(Error::OtherAnswers { encoder: encoder.name().to_owned(), path: cache.path().to_owned() }),
+    // Without an intact record, nobody knows which weights computed the other features.
+    cache.keep_with(&key)?;
+    match cache.get(&key)? {
+        None => {
+            cache.put(key, probe);
+            Ok(())
+        }
+        Some(before) if same_answers(&before, probe) => Ok(()),
+        Some(_) => Err(Error::OtherAnswers { encoder: encoder.name().to_owned(), path: cache.path().to_owned() }),
     }
 }
 
@@ -349,7 +348,8 @@ mod tests {
     /// Gives the length of a text and the number of the call, so that features show when they were computed.
     struct Counting {
         calls: AtomicUsize,
-        damaged: bool,
+        /// What it gives in place of the number of the call.
+        damaged: Option<f32>,
         probe: Option<[f32; 2]>,
     }
 
@@ -374,12 +374,12 @@ mod tests {
         }
         fn encode(&self, batch: Batch<'_>, _: &[usize]) -> Result<Vec<f32>, Error> {
             let call = self.calls.fetch_add(1, Ordering::Relaxed) as f32;
-            let last = if self.damaged { f32::NAN } else { call };
+            let last = self.damaged.unwrap_or(call);
             Ok(batch.texts("counting")?.iter().flat_map(|text| [text.len() as f32, last]).collect())
         }
     }
 
-    fn encoder(damaged: bool) -> Arc<Counting> {
+    fn encoder(damaged: Option<f32>) -> Arc<Counting> {
         Arc::new(Counting { calls: AtomicUsize::new(0), damaged, probe: None })
     }
 
@@ -408,7 +408,7 @@ mod tests {
     fn known_inputs_are_not_encoded_again_and_equal_ones_are_equal() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("t.csv"), "text\na\nbb\na\nccc\ndddd\nbb\n").unwrap();
-        let counting = encoder(false);
+        let counting = encoder(None);
         let first = drain(embedding(folder.path(), &counting, true, EmbeddingOptions::default()).unwrap()).unwrap();
         assert_eq!(first, (vec![1., 0., 2., 0., 1., 0., 3., 0., 4., 1., 2., 0.], 5), "bb is known in the second batch");
         let again = drain(embedding(folder.path(), &counting, true, EmbeddingOptions::default()).unwrap()).unwrap();
@@ -421,13 +421,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("t.csv"), "text\na\n").unwrap();
         let open = |probe: [f32; 2], cached: bool| {
-            let server = Arc::new(Counting { calls: AtomicUsize::new(0), damaged: false, probe: Some(probe) });
+            let server = Arc::new(Counting { calls: AtomicUsize::new(0), damaged: None, probe: Some(probe) });
             drain(embedding(folder.path(), &server, cached, EmbeddingOptions::default())?)
         };
         assert_eq!(open([1.0, 2.0], true).unwrap().1, 1);
         assert_eq!(open([1.0001, 2.0], true).unwrap().1, 0, "rounding varies");
         assert!(matches!(open([1.0, -2.0], true), Err(Error::OtherAnswers { .. })));
         assert_eq!(open([1.0, -2.0], false).unwrap().1, 1);
+        // The record of the probe is damaged: the weights of the other features are unknown.
+        let path =
+            Cache::open(folder.path(), &Embedding::cache_digest(&*encoder(None), None), 2).unwrap().path().to_owned();
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[33] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        assert_eq!(open([1.0, -2.0], true).unwrap().1, 1);
+        assert_eq!(open([1.0, -2.0], true).unwrap().1, 0);
     }
 
     #[test]
@@ -456,11 +464,15 @@ mod tests {
     fn features_that_are_not_numbers_and_layers_that_make_no_sense_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("t.csv"), "text\na\n").unwrap();
-        let damaged = embedding(folder.path(), &encoder(true), true, EmbeddingOptions::default()).unwrap();
-        assert!(matches!(drain(damaged), Err(Error::Features { .. })));
+        for number in [f32::NAN, f32::INFINITY, 3e38] {
+            let damaged = embedding(folder.path(), &encoder(Some(number)), true, EmbeddingOptions::default()).unwrap();
+            assert!(matches!(drain(damaged), Err(Error::Features { .. })));
+        }
+        let good = embedding(folder.path(), &encoder(None), true, EmbeddingOptions::default()).unwrap();
+        assert_eq!(drain(good).unwrap().1, 1, "nothing of this stays in the cache");
         for layers in [vec![], vec![0, 0], vec![1]] {
             let options = EmbeddingOptions { layers: Some(layers), ..EmbeddingOptions::default() };
-            assert!(embedding(folder.path(), &encoder(false), false, options).is_err());
+            assert!(embedding(folder.path(), &encoder(None), false, options).is_err());
         }
     }
 }

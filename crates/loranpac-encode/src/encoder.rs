@@ -107,6 +107,16 @@ pub fn encoded_by(encoder: &dyn Encoder) -> EncodedBy {
     EncodedBy { name: encoder.name().to_owned(), digest: hex(&encoder.digest()) }
 }
 
+/// The largest difference of two answers to one text, as a share of their length: rounding varies from machine to machine.
+const DRIFT: f64 = 0.01;
+
+/// Whether two answers to one text are those of the same weights.
+pub(crate) fn same_answers(before: &[f32], now: &[f32]) -> bool {
+    let length = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>().sqrt();
+    let drift = length(&mut before.iter().zip(now).map(|(&before, &now)| f64::from(before) - f64::from(now)));
+    drift <= DRIFT * length(&mut before.iter().map(|&value| f64::from(value)))
+}
+
 /// Refuses layers that an encoder does not have.
 pub(crate) fn check_layers(encoder: &dyn Encoder, layers: &[usize]) -> Result<(), Error> {
     let count = encoder.layers();

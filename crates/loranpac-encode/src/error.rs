@@ -126,7 +126,7 @@ pub enum Error {
     },
     /// The encoder gave something else than features.
     #[error(
-        "the encoder {encoder} gave features that are not finite, or of another number; its weights may be damaged"
+        "the encoder {encoder} gave features that are not finite, above 1e12, or of another number; its weights may be damaged"
     )]
     Features {
         /// Name of the encoder.

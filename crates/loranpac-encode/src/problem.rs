@@ -90,6 +90,9 @@ pub enum ServerProblem {
     /// Its answer has another shape.
     #[error("the answer cannot be used: {0}")]
     Answer(String),
+    /// It answers one text differently than before.
+    #[error("its model has changed since the command began, or its answers vary; run the command again")]
+    Changed,
 }
 
 /// What is wrong with an ONNX file.

@@ -37,6 +37,8 @@ pub enum RawSource<'a> {
     Path(&'a Path),
     /// A table in memory ([`Inputs::table`]): its name in messages, its contents and their format.
     Table(&'a str, Arc<[u8]>, Format),
+    /// A text whose lines are the inputs ([`Inputs::lines`]): its name in messages, and its contents.
+    Lines(&'a str, Arc<str>),
 }
 
 impl RawSource<'_> {
@@ -44,13 +46,14 @@ impl RawSource<'_> {
         match self {
             RawSource::Path(path) => Inputs::open(&[path.to_path_buf()], options),
             RawSource::Table(name, bytes, format) => Inputs::table(name, bytes.clone(), *format, options),
+            RawSource::Lines(_, text) => Ok(Inputs::lines(text.clone())),
         }
     }
 
     fn path(&self) -> &Path {
         match self {
             RawSource::Path(path) => path,
-            RawSource::Table(name, ..) => Path::new(name),
+            RawSource::Table(name, ..) | RawSource::Lines(name, _) => Path::new(name),
         }
     }
 }
@@ -81,7 +84,8 @@ pub fn read_raw(
     let by = encoded_by(&*encoder);
     let embedding = Embedding::new(inputs, encoder, cache, options)?;
     let split = split.filter(|_| present.splits);
-    let known = known.into_iter().map(|label| (label.to_string(), label)).collect();
+    // Of two that are written in the same way, the first: in any order of commands it is the older one.
+    let known = known.into_iter().rev().map(|label| (label.to_string(), label)).collect();
     let ready = Piece::default();
     let path = source.path();
     let rows = EncodedRows { path: path.to_owned(), embedding, by, present, split, watch, known, ready };

@@ -11,17 +11,17 @@ use sha2::{Digest, Sha256};
 use ureq::Agent;
 use ureq::http::Response;
 
-use crate::encoder::{Batch, Encoder, check_layers};
+use crate::encoder::{Batch, Encoder, check_layers, same_answers};
 use crate::error::Error;
 use crate::modality::Modality;
 use crate::problem::ServerProblem;
 
 /// The environment variable with the key.
 pub const KEY: &str = "LORANPAC_API_KEY";
-/// The text whose features are asked for first.
+/// The text whose features are asked for first, and again in every request: they show whether the weights have changed.
 const PROBE: &str = "loranpac";
-/// Texts per request.
-const BATCH: usize = 64;
+/// Texts per request, besides [`PROBE`].
+const BATCH: usize = 63;
 /// Requests for one batch before it fails.
 const ATTEMPTS: u32 = 5;
 /// Bytes that an answer may have for each text, and the most features that are believed of the first answer.
@@ -223,7 +223,12 @@ impl Encoder for Server {
         check_layers(self, layers)?;
         let mut features = Vec::with_capacity(texts.len() * self.dim);
         for texts in texts.chunks(BATCH) {
-            features.extend(self.request(texts)?);
+            let answers = self.request(&[texts, &[PROBE]].concat())?;
+            let (own, probe) = answers.split_at(texts.len() * self.dim);
+            if !same_answers(&self.probe, probe) {
+                return Err(self.refuse(ServerProblem::Changed));
+            }
+            features.extend_from_slice(own);
         }
         Ok(features)
     }
@@ -284,13 +289,26 @@ mod tests {
 
     #[test]
     fn texts_become_features_in_their_order() {
-        let both = answer(&[(1, &[3.0, 4.0]), (0, &[1.0, 2.0])]);
+        let both = answer(&[(1, &[3.0, 4.0]), (2, &[0.0, 0.5]), (0, &[1.0, 2.0])]);
         let (address, requests) = serve(vec![("200 OK", answer(&[(0, &[0.0, 0.5])])), ("200 OK", both)]);
         let server = connect(&address).unwrap();
         assert_eq!((server.dim(), server.name(), server.modality()), (2, "small", Modality::Text));
         assert_eq!(server.encode(Batch::Texts(&["a", "b"]), &[0]).unwrap(), [1.0, 2.0, 3.0, 4.0]);
         assert_eq!(requests.recv().unwrap()["model"], "small");
-        assert_eq!(requests.recv().unwrap()["input"], json!(["a", "b"]));
+        assert_eq!(requests.recv().unwrap()["input"], json!(["a", "b", PROBE]));
+    }
+
+    #[test]
+    fn a_server_whose_model_changes_between_two_requests_is_refused() {
+        let ok = |rows: &[(usize, &[f32])]| ("200 OK", answer(rows));
+        let own: &[f32] = &[3.0, 4.0];
+        let answers =
+            vec![ok(&[(0, &[1.0, 2.0])]), ok(&[(0, own), (1, &[1.0, 2.001])]), ok(&[(0, own), (1, &[2.0, 1.0])])];
+        let (address, _requests) = serve(answers);
+        let server = connect(&address).unwrap();
+        assert_eq!(server.encode(Batch::Texts(&["a"]), &[0]).unwrap(), own, "rounding varies");
+        let error = server.encode(Batch::Texts(&["a"]), &[0]).unwrap_err().to_string();
+        assert!(error.contains("model has changed"), "{error}");
     }
 
     #[test]

@@ -11,10 +11,18 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::adapter::text;
-use super::trainer::Epoch;
 use crate::error::Error;
 use crate::hex::hex;
 use crate::transformer::Weights;
+
+/// What an epoch came to.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Epoch {
+    /// The mean loss of its steps.
+    pub loss: f64,
+    /// Accuracy of held-out samples by the nearest class mean, in percent.
+    pub accuracy: Option<f64>,
+}
 
 /// What changes from epoch to epoch.
 #[derive(Debug, Clone, PartialEq)]

@@ -24,6 +24,7 @@ mod trainer;
 
 pub use adapter::{Adapter, Outcome};
 pub use beside::SideBySide;
+pub use checkpoint::Epoch;
 pub use head::HeadKind;
 pub use loss::cross_entropy;
 pub use optimise::Optimiser;
@@ -31,4 +32,4 @@ pub use optimise::Optimiser;
 pub use probe::{Probe, ProbeInput};
 pub use samples::{SampleOptions, Samples};
 pub use settings::Settings;
-pub use trainer::{Epoch, Progress, Trainer};
+pub use trainer::{Progress, Trainer};

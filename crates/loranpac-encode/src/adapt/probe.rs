@@ -55,12 +55,32 @@ impl Probe {
         targets: &[usize],
         most: usize,
     ) -> Result<(f64, Vec<f32>), Error> {
+        self.pass(input, targets, None, most)
+    }
+
+    /// A step as in training, with dropout. Returns the loss.
+    ///
+    /// # Errors
+    /// If a text cannot be divided into tokens.
+    pub fn train(&mut self, input: ProbeInput<'_>, targets: &[usize], rate: f64, most: usize) -> Result<f64, Error> {
+        let (loss, gradients) = self.pass(input, targets, Some((1, self.steps)), most)?;
+        self.step(&gradients, rate);
+        Ok(loss)
+    }
+
+    fn pass(
+        &mut self,
+        input: ProbeInput<'_>,
+        targets: &[usize],
+        dropout: Option<(u64, u64)>,
+        most: usize,
+    ) -> Result<(f64, Vec<f32>), Error> {
         match (input, &self.transformer) {
-            (ProbeInput::Planes(planes), _) => Ok(self.model.gradients(Given::Planes(planes), targets, None, most)),
+            (ProbeInput::Planes(planes), _) => Ok(self.model.gradients(Given::Planes(planes), targets, dropout, most)),
             (ProbeInput::Texts(texts), Transformer::Text(encoder)) => {
                 let sequences = encoder.sequences(texts)?;
                 let texts: Vec<_> = sequences.iter().collect();
-                Ok(self.model.gradients(Given::Texts(&texts), targets, None, most))
+                Ok(self.model.gradients(Given::Texts(&texts), targets, dropout, most))
             }
             (ProbeInput::Texts(_), Transformer::Image(_)) => {
                 Err(Error::NoAdapter { encoder: "an encoder of images, for texts".to_owned() })

@@ -1,5 +1,7 @@
 //! Labelled images and texts in memory, as training reads them again and again.
 
+use std::sync::Arc;
+
 use loranpac::Label;
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
@@ -14,6 +16,8 @@ use crate::transformer::{Given, ImageEncoder, Random, Transformer};
 
 /// Texts that are divided into tokens, or images that are checked, at a time.
 const CHUNK: usize = 256;
+/// Samples that are encoded together.
+const BATCH: usize = 64;
 
 /// Which samples are kept.
 #[derive(Debug, Clone, Default)]
@@ -28,7 +32,9 @@ pub struct SampleOptions {
 
 /// Labelled images or texts. Images are kept as files, and decoded whenever they are used.
 pub struct Samples {
-    store: Store,
+    store: Arc<Store>,
+    /// Where each sample is in the store.
+    at: Vec<usize>,
     limits: Limits,
     pub(super) targets: Vec<usize>,
     labels: Vec<Label>,
@@ -37,16 +43,23 @@ pub struct Samples {
 }
 
 #[expect(clippy::large_enum_variant, reason = "only a few exist")]
-enum Store {
+enum Content {
     Images(ImageEncoder, Vec<(String, Data)>),
     Texts(Vec<Sequence>),
+}
+
+/// What samples share with parts of them.
+struct Store {
+    content: Content,
+    /// SHA-256 of each input.
+    digests: Vec<[u8; 32]>,
 }
 
 impl Samples {
     /// Reads inputs for an encoder.
     ///
     /// # Errors
-    /// If an input has no label or cannot be used, or there are fewer than two classes.
+    /// If an input has no label or cannot be used.
     pub fn read(inputs: Inputs, transformer: &Transformer, options: SampleOptions) -> Result<Samples, Error> {
         let mut found: Vec<Input> = Vec::new();
         let mut skipped = Vec::new();
@@ -61,7 +74,7 @@ impl Samples {
         same_type(found.iter_mut().filter_map(|input| input.tags.label.as_mut()).collect());
         let found = usable(found, &options, &mut skipped)?;
         let (mut labels, mut targets, mut kept): (Vec<Label>, Vec<usize>, Vec<Input>) = Default::default();
-        let mut hash = Sha256::new();
+        let mut digests: Vec<[u8; 32]> = Vec::new();
         for mut input in found {
             let Some(label) = input.tags.label.take() else { return Err(Error::NoLabels) };
             let class = labels.iter().position(|known| *known == label).unwrap_or(labels.len());
@@ -69,7 +82,6 @@ impl Samples {
                 continue;
             }
             if class == labels.len() {
-                hash.update(format!("class {label:?}\n"));
                 labels.push(label);
             }
             let bytes = match &input.data {
@@ -77,17 +89,13 @@ impl Samples {
                 Data::Pixels(image) => image.pixels.as_slice(),
                 Data::Text(text) => text.as_bytes(),
             };
-            hash.update((class as u64).to_le_bytes());
-            hash.update(Sha256::digest(bytes));
+            digests.push(Sha256::digest(bytes).into());
             targets.push(class);
             kept.push(input);
         }
-        if labels.len() < 2 {
-            return Err(Error::TooFewClasses { classes: labels.len(), samples: targets.len() });
-        }
-        let store = match transformer {
+        let content = match transformer {
             Transformer::Image(encoder) => {
-                Store::Images(encoder.clone(), kept.into_iter().map(|input| (input.name, input.data)).collect())
+                Content::Images(encoder.clone(), kept.into_iter().map(|input| (input.name, input.data)).collect())
             }
             Transformer::Text(encoder) => {
                 let texts: Vec<&str> = kept.iter().filter_map(text).collect();
@@ -95,10 +103,54 @@ impl Samples {
                 for texts in texts.chunks(CHUNK) {
                     sequences.extend(encoder.sequences(texts)?);
                 }
-                Store::Texts(sequences)
+                Content::Texts(sequences)
             }
         };
-        Ok(Samples { store, limits: options.limits, targets, labels, digest: hash.finalize().into(), skipped })
+        let at: Vec<usize> = (0..targets.len()).collect();
+        let digest = identify(&labels, &targets, at.iter().map(|at| &digests[*at]));
+        let store = Arc::new(Store { content, digests });
+        Ok(Samples { store, at, limits: options.limits, targets, labels, digest, skipped })
+    }
+
+    /// Some of the samples, in this order, with the classes that they have.
+    pub fn part(&self, places: &[usize]) -> Samples {
+        let (mut labels, mut targets): (Vec<Label>, Vec<usize>) = Default::default();
+        for place in places {
+            let label = &self.labels[self.targets[*place]];
+            let class = labels.iter().position(|known| known == label).unwrap_or(labels.len());
+            if class == labels.len() {
+                labels.push(label.clone());
+            }
+            targets.push(class);
+        }
+        let at: Vec<usize> = places.iter().map(|place| self.at[*place]).collect();
+        let digest = identify(&labels, &targets, at.iter().map(|at| &self.store.digests[*at]));
+        let (store, limits, skipped) = (self.store.clone(), self.limits, Vec::new());
+        Samples { store, at, limits, targets, labels, digest, skipped }
+    }
+
+    /// The label of a sample.
+    pub fn label(&self, place: usize) -> &Label {
+        &self.labels[self.targets[place]]
+    }
+
+    /// Features of some samples. `each` is called with the number of samples of each batch that is done.
+    ///
+    /// # Errors
+    /// If an image cannot be decoded any more.
+    pub fn features(
+        &self,
+        transformer: &Transformer,
+        places: &[usize],
+        mut each: impl FnMut(usize),
+    ) -> Result<Vec<f32>, Error> {
+        let network = transformer.network();
+        let mut features = Vec::with_capacity(places.len() * network.dim());
+        for places in places.chunks(BATCH) {
+            features.extend(self.with(places, None, |given| network.features(given))?);
+            each(places.len());
+        }
+        Ok(features)
     }
 
     /// Number of samples.
@@ -128,9 +180,9 @@ impl Samples {
 
     /// Bytes of the samples themselves.
     pub(super) fn bytes(&self) -> usize {
-        match &self.store {
-            Store::Texts(texts) => texts.iter().map(|text| 8 * text.tokens.len()).sum(),
-            Store::Images(_, images) => images
+        match &self.store.content {
+            Content::Texts(texts) => texts.iter().map(|text| 8 * text.tokens.len()).sum(),
+            Content::Images(_, images) => images
                 .iter()
                 .map(|(_, data)| match data {
                     Data::Image(bytes) => bytes.len(),
@@ -143,9 +195,9 @@ impl Samples {
 
     /// Tokens of the longest text; none for images, whose tokens follow from the encoder.
     pub(super) fn longest(&self) -> Option<usize> {
-        match &self.store {
-            Store::Texts(texts) => Some(texts.iter().map(|text| text.tokens.len()).max().unwrap_or(0)),
-            Store::Images(..) => None,
+        match &self.store.content {
+            Content::Texts(texts) => Some(self.at.iter().map(|at| texts[*at].tokens.len()).max().unwrap_or(0)),
+            Content::Images(..) => None,
         }
     }
 
@@ -160,18 +212,18 @@ impl Samples {
         crops: Option<&(dyn Fn(usize) -> Random + Sync)>,
         run: impl FnOnce(Given<'_>) -> T,
     ) -> Result<T, Error> {
-        match &self.store {
-            Store::Texts(texts) => {
-                let texts: Vec<&Sequence> = places.iter().map(|place| &texts[*place]).collect();
+        match &self.store.content {
+            Content::Texts(texts) => {
+                let texts: Vec<&Sequence> = places.iter().map(|place| &texts[self.at[*place]]).collect();
                 Ok(run(Given::Texts(&texts)))
             }
-            Store::Images(encoder, images) => {
+            Content::Images(encoder, images) => {
                 let preprocess = encoder.preprocess();
                 let (height, width) = preprocess.size();
                 let size = 3 * height * width;
                 let mut planes = vec![0.0; places.len() * size];
                 planes.par_chunks_mut(size).zip(places).try_for_each(|(planes, place)| {
-                    let (name, data) = &images[*place];
+                    let (name, data) = &images[self.at[*place]];
                     let image = decode(name, data, &self.limits)?;
                     match crops {
                         None => preprocess.apply(&image, planes),
@@ -186,6 +238,21 @@ impl Samples {
             }
         }
     }
+}
+
+/// SHA-256 of samples in their order, given the digest of each, and of their classes.
+fn identify<'a>(labels: &[Label], targets: &[usize], digests: impl Iterator<Item = &'a [u8; 32]>) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    let mut known = 0;
+    for (class, digest) in targets.iter().zip(digests) {
+        if *class == known {
+            hash.update(format!("class {:?}\n", labels[*class]));
+            known += 1;
+        }
+        hash.update((*class as u64).to_le_bytes());
+        hash.update(digest);
+    }
+    hash.finalize().into()
 }
 
 /// The inputs without images that cannot be decoded, which are errors unless they are skipped.

@@ -183,10 +183,14 @@ fn a_damaged_adapter_is_refused() {
 fn one_class_and_one_sample_are_refused() {
     let (_, transformer) = encoder(true);
     let read = |inputs: Inputs, options: SampleOptions| Samples::read(inputs, &transformer, options).map(|_| ());
-    let error = read(texts(1), SampleOptions::default()).unwrap_err();
+    let train = |inputs: Inputs, options: SampleOptions| {
+        let samples = Samples::read(inputs, &transformer, options).unwrap();
+        Trainer::new(transformer.clone(), samples, settings(ModuleKind::ALL[0]), 0).map(|_| ()).unwrap_err()
+    };
+    let error = train(texts(1), SampleOptions::default());
     assert!(matches!(error, Error::TooFewClasses { classes: 1, samples: 1 }), "{error}");
     let one = SampleOptions { classes: Some(1), ..SampleOptions::default() };
-    let error = read(texts(8), one).unwrap_err();
+    let error = train(texts(8), one);
     assert!(error.to_string().contains("there are 4 samples of 1 class"), "{error}");
     let unlabelled = texts(3).map(|input| input.map(|input| Input { tags: Tags::default(), ..input }));
     let unlabelled = Inputs::of(unlabelled.collect::<Vec<_>>().into_iter());

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::adapter::{Adapter, Outcome, text};
-use super::checkpoint::{self, Position, State};
+use super::checkpoint::{self, Epoch, Position, State};
 use super::means;
 use super::samples::Samples;
 use super::settings::Settings;
@@ -30,15 +29,6 @@ const ORDER: u64 = 1 << 60;
 const CROPS: u64 = 2 << 60;
 /// The dropout's streams are numbered by step and block.
 const DROPOUT: u64 = 0x6d6f_6475_6c65_7321;
-
-/// What an epoch came to.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Epoch {
-    /// The mean loss of its steps.
-    pub loss: f64,
-    /// Accuracy of held-out samples by the nearest class mean, in percent.
-    pub accuracy: Option<f64>,
-}
 
 /// A step that has been made.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -74,7 +64,7 @@ impl Trainer {
     /// again; it changes the time of a step, and nothing else.
     ///
     /// # Errors
-    /// If a setting cannot be used, or a sample cannot be read.
+    /// If a setting cannot be used, there are fewer than two classes, or a sample cannot be read.
     pub fn new(
         transformer: Transformer,
         samples: Samples,
@@ -83,6 +73,9 @@ impl Trainer {
     ) -> Result<Trainer, Error> {
         let network = transformer.network();
         settings.check(network.stack().shape().d)?;
+        if samples.labels().len() < 2 {
+            return Err(Error::TooFewClasses { classes: samples.labels().len(), samples: samples.len() });
+        }
         let mut random = Random::new(settings.seed, START);
         let model = Model::new(network, settings.module, settings.head, samples.labels().len(), &mut random);
         let (trained, held_out) = split(&samples, &settings);
@@ -316,7 +309,7 @@ impl Trainer {
     }
 
     /// What identifies the encoder, the samples and the settings.
-    fn task(&self) -> String {
+    pub fn task(&self) -> String {
         let hash = Sha256::new().chain_update(self.transformer.digest()).chain_update(self.samples.digest());
         hex(&hash.chain_update(text(&self.settings)).finalize().into())
     }

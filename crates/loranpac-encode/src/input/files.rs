@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 
 use loranpac_data::disk;
 
-use super::layout::{self, Found, Listing};
-use super::{Input, InputOptions, LONGEST_LIST, Outline, Present, Source, Tags, read_limited, same_type, to_data};
+use super::layout::{self, Listing};
+use super::outline::Found;
+use super::{
+    Input, InputOptions, LONGEST_LIST, Outline, Present, Source, Tags, read_limited, same_type, shown, to_data,
+};
 use crate::error::Error;
 use crate::regular;
 
@@ -19,6 +22,8 @@ pub(super) const LONGEST_PATH: usize = 4096;
 /// Files and their tags, in order.
 pub(super) struct Files {
     files: std::vec::IntoIter<Entry>,
+    /// The folder that contains them.
+    folder: Option<String>,
     skipped: Vec<String>,
     outline: Option<Outline>,
     present: Present,
@@ -52,7 +57,8 @@ impl Files {
             Entry { name, path, tags, place: None }
         };
         let files = inputs.into_iter().map(file).collect::<Vec<_>>().into_iter();
-        Ok(Files { files, skipped, outline: Some(outline), present, options: options.clone() })
+        let folder = Some(path.display().to_string());
+        Ok(Files { files, folder, skipped, outline: Some(outline), present, options: options.clone() })
     }
 
     /// The files of a list: one path per line, optionally followed by a blank and a label.
@@ -87,7 +93,8 @@ impl Files {
         }
         same_type(files.iter_mut().filter_map(|file| file.tags.label.as_mut()).collect());
         let present = Present::of(files.iter().map(|file| &file.tags));
-        Ok(Files { files: files.into_iter(), skipped, outline: None, present, options: options.clone() })
+        let files = files.into_iter();
+        Ok(Files { files, folder: None, skipped, outline: None, present, options: options.clone() })
     }
 
     /// One file.
@@ -95,7 +102,8 @@ impl Files {
         let name = layout::readable(path.as_os_str().as_encoded_bytes());
         let file = Entry { name, path: path.to_owned(), tags: Tags::default(), place: None };
         let present = Present { names: true, ..Present::default() };
-        Files { files: vec![file].into_iter(), skipped: Vec::new(), outline: None, present, options: options.clone() }
+        let (files, skipped) = (vec![file].into_iter(), Vec::new());
+        Files { files, folder: None, skipped, outline: None, present, options: options.clone() }
     }
 }
 
@@ -118,9 +126,9 @@ impl Source for Files {
 
     fn next(&mut self) -> Option<Result<Input, Error>> {
         let Entry { name, path, tags, place } = self.files.next()?;
-        Some(match place {
+        Some(match place.or_else(|| self.folder.clone()) {
             Some(place) => read_listed(place, name, &path, tags, &self.options),
-            None => read(&name, &path, &self.options).map(|data| Input { name, data, tags, place }),
+            None => read(&name, &path, &self.options).map(|data| Input { name, data, tags, place: None }),
         })
     }
 }
@@ -130,7 +138,7 @@ pub(super) fn place(path: &Path, line: u64) -> String {
     format!("{}:{line}", path.display())
 }
 
-/// Reads a file that a table or a list names. Errors name the line as well.
+/// Reads a file of a folder, or one that a table or a list names. Errors name the folder or the line as well.
 pub(super) fn read_listed(
     place: String,
     name: String,
@@ -138,7 +146,7 @@ pub(super) fn read_listed(
     tags: Tags,
     options: &InputOptions,
 ) -> Result<Input, Error> {
-    let listed = format!("{place}: {name}");
+    let listed = shown(&place, &name);
     let data = read(&listed, path, options).map_err(|error| match error {
         Error::Read { source, .. } => Error::Input { name: listed, reason: format!("it cannot be read: {source}") },
         other => other,

@@ -1,6 +1,8 @@
 //! Inputs that a program has in memory.
 
-use super::{Input, Present, Source};
+use std::sync::Arc;
+
+use super::{Data, Input, Present, Source};
 use crate::error::Error;
 
 /// Inputs without tags, one after the other.
@@ -29,5 +31,37 @@ impl<I: Iterator<Item = Result<Input, Error>> + Send> Source for Given<I> {
 
     fn next(&mut self) -> Option<Result<Input, Error>> {
         self.inputs.next()
+    }
+}
+
+/// The lines of a text, each of which is one.
+pub(super) struct Lines {
+    text: Arc<str>,
+    /// Where the next line begins, and its number.
+    next: (usize, usize),
+}
+
+impl Lines {
+    /// The lines of a text, without tags.
+    pub fn new(text: Arc<str>) -> Lines {
+        Lines { text, next: (0, 0) }
+    }
+}
+
+impl Source for Lines {
+    fn present(&self) -> Present {
+        Present::default()
+    }
+
+    fn len(&self) -> Option<usize> {
+        None
+    }
+
+    fn next(&mut self) -> Option<Result<Input, Error>> {
+        let (start, number) = self.next;
+        let line = self.text[start..].split_inclusive('\n').next()?;
+        self.next = (start + line.len(), number + 1);
+        let text = line.lines().next().unwrap_or_default().to_owned();
+        Some(Ok(Input::new(format!("row {number}"), Data::Text(text))))
     }
 }

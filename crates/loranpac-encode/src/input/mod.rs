@@ -92,7 +92,7 @@ pub struct Input {
     pub data: Data,
     /// Its tags.
     pub tags: Tags,
-    /// The line of the table or list that names it, as `list.csv:17`, if it is a file that one names.
+    /// The folder or archive that contains it, or the line of the table or list that names it, as `list.csv:17`.
     pub place: Option<String>,
 }
 
@@ -105,7 +105,7 @@ impl Input {
     /// Its name in messages.
     pub(crate) fn shown(&self) -> String {
         match &self.place {
-            Some(place) => format!("{place}: {}", self.name),
+            Some(place) => shown(place, &self.name),
             None => self.name.clone(),
         }
     }
@@ -205,6 +205,11 @@ impl Inputs {
     pub fn table(name: &str, bytes: Arc<[u8]>, format: Format, options: &InputOptions) -> Result<Inputs, Error> {
         let table = table::Table::in_memory(name, bytes, format, options)?;
         Ok(Inputs { sources: vec![Box::new(table)], at: 0 })
+    }
+
+    /// Takes the lines of a text, each of which is one.
+    pub fn lines(text: Arc<str>) -> Inputs {
+        Inputs { sources: vec![Box::new(given::Lines::new(text))], at: 0 }
     }
 
     /// Takes inputs that are in memory, or that the iterator reads when they are due.
@@ -345,6 +350,11 @@ pub fn looks_raw(path: &Path, column: Option<&str>) -> bool {
         return table::looks_raw(path, column);
     }
     ends(&[".tar", ".tar.gz", ".tgz", ".zip", ".txt"]) || layout::is_wanted(&name, Modality::Image)
+}
+
+/// The name of an input in messages.
+fn shown(place: &str, name: &str) -> String {
+    format!("{place}: {name}")
 }
 
 /// The contents of a file that was read from anywhere.

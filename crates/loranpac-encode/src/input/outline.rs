@@ -1,14 +1,21 @@
 //! What a listing shows of inputs before they are read.
 
 use std::collections::HashSet;
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use loranpac::Label;
 use loranpac_data::Split;
 use sha2::{Digest, Sha256};
 
 use super::Tags;
-use super::layout::Found;
+
+/// A file of a folder or an archive.
+pub(super) struct Found {
+    pub name: String,
+    pub size: u64,
+    /// When the file, or the archive, was changed.
+    pub modified: Option<SystemTime>,
+}
 
 /// Sizes of a folder or an archive of inputs, and a digest that changes with its files.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 use tar::{EntryType, Header, PaxExtensions};
 
-use super::layout::{self, Found, Listing};
-use super::{Input, InputOptions, LONGEST_LIST, Outline, Present, Source, Tags, read_limited, to_data};
+use super::layout::{self, Listing};
+use super::outline::Found;
+use super::{Input, InputOptions, LONGEST_LIST, Outline, Present, Source, Tags, read_limited, shown, to_data};
 use crate::error::Error;
 use crate::regular;
 
@@ -90,12 +91,14 @@ impl Source for Tape {
 
     fn next(&mut self) -> Option<Result<Input, Error>> {
         let (name, place, size, tags) = self.entries.next()?;
-        let bytes = match read(&self.file, &name, (place, size), self.options.largest) {
+        let archive = self.path.display().to_string();
+        let entry = shown(&archive, &name);
+        let bytes = match read(&self.file, &entry, (place, size), self.options.largest) {
             Ok(bytes) => bytes,
             Err(source) => return Some(Err(Error::Read { path: self.path.clone(), source })),
         };
-        let data = bytes.and_then(|bytes| to_data(&name, bytes, self.options.modality));
-        Some(data.map(|data| Input { name, data, tags, place: None }))
+        let data = bytes.and_then(|bytes| to_data(&entry, bytes, self.options.modality));
+        Some(data.map(|data| Input { name, data, tags, place: Some(archive) }))
     }
 }
 
@@ -127,7 +130,10 @@ impl Packed {
         let mut bytes = 0;
         while let Some(entry) = headers.next().map_err(refuse)? {
             match options.layout.reads(&entry.name) {
-                true => drop(lists.insert(found.len(), headers.contents(&entry, LONGEST_LIST).map_err(refuse)??)),
+                true => drop(
+                    lists
+                        .insert(found.len(), headers.contents(&entry.name, entry.size, LONGEST_LIST).map_err(refuse)??),
+                ),
                 false => headers.skip(entry.size).map_err(refuse)?,
             }
             bytes += entry.name.len() + ENTRY;
@@ -163,10 +169,11 @@ impl Packed {
                 self.headers.skip(entry.size)?;
                 continue;
             };
-            let bytes = self.headers.contents(&entry, self.options.largest)?;
-            let name = entry.name;
-            let data = bytes.and_then(|bytes| to_data(&name, bytes, self.options.modality));
-            return Ok(Some(data.map(|data| Input { name, data, tags, place: None })));
+            let (archive, name) = (self.path.display().to_string(), entry.name);
+            let named = shown(&archive, &name);
+            let bytes = self.headers.contents(&named, entry.size, self.options.largest)?;
+            let data = bytes.and_then(|bytes| to_data(&named, bytes, self.options.modality));
+            return Ok(Some(data.map(|data| Input { name, data, tags, place: Some(archive) })));
         }
         Ok(None)
     }
@@ -273,12 +280,12 @@ impl<R: Read> Headers<R> {
     }
 
     /// The contents of a file whose header was read. The outer error is one of the archive.
-    fn contents(&mut self, entry: &FileHeader, largest: u64) -> io::Result<Result<Vec<u8>, Error>> {
-        let mut contents = self.source.by_ref().take(entry.size);
-        let bytes = read_limited(&entry.name, &mut contents, largest);
+    fn contents(&mut self, name: &str, size: u64, largest: u64) -> io::Result<Result<Vec<u8>, Error>> {
+        let mut contents = self.source.by_ref().take(size);
+        let bytes = read_limited(name, &mut contents, largest);
         let left = contents.limit();
-        self.place += entry.size - left;
-        self.skip_rest(left, entry.size)?;
+        self.place += size - left;
+        self.skip_rest(left, size)?;
         Ok(bytes)
     }
 

@@ -6,12 +6,15 @@ use std::path::Path;
 
 use zip::ZipArchive;
 
-use super::layout::{self, Found, Listing};
-use super::{Input, InputOptions, LONGEST_LIST, Outline, Present, Source, Tags, read_limited, to_data};
+use super::layout::{self, Listing};
+use super::outline::Found;
+use super::{Input, InputOptions, LONGEST_LIST, Outline, Present, Source, Tags, read_limited, shown, to_data};
 use crate::error::Error;
 use crate::regular;
 
 pub(super) struct Zipped {
+    /// Its path in messages.
+    path: String,
     archive: ZipArchive<BufReader<File>>,
     /// Name, place in the archive and tags of each input.
     entries: std::vec::IntoIter<(String, usize, Tags)>,
@@ -55,7 +58,8 @@ impl Zipped {
         let Listing { inputs, skipped, outline, present } = layout::list(path, &found, options, true, read_list)?;
         let entries = inputs.into_iter().map(|(at, tags)| (found[at].name.clone(), places[at], tags));
         let entries = entries.collect::<Vec<_>>().into_iter();
-        Ok(Zipped { archive, entries, skipped, outline, present, options: options.clone() })
+        let path = path.display().to_string();
+        Ok(Zipped { path, archive, entries, skipped, outline, present, options: options.clone() })
     }
 }
 
@@ -86,8 +90,9 @@ impl Source for Zipped {
 
     fn next(&mut self) -> Option<Result<Input, Error>> {
         let (name, at, tags) = self.entries.next()?;
-        let bytes = read(&mut self.archive, &name, at, self.options.largest);
-        let data = bytes.and_then(|bytes| to_data(&name, bytes, self.options.modality));
-        Some(data.map(|data| Input { name, data, tags, place: None }))
+        let entry = shown(&self.path, &name);
+        let bytes = read(&mut self.archive, &entry, at, self.options.largest);
+        let data = bytes.and_then(|bytes| to_data(&entry, bytes, self.options.modality));
+        Some(data.map(|data| Input { name, data, tags, place: Some(self.path.clone()) }))
     }
 }

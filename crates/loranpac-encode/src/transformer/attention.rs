@@ -45,33 +45,49 @@ pub(crate) fn attend(queries: Packed<'_>, keys: Packed<'_>, heads: usize, size: 
     let pieces = out.cut(queries.ends.iter().copied());
     pieces.into_par_iter().chunks(strips).enumerate().for_each_init(Vec::new, |scratch, (i, mut out)| {
         let (sequence, head) = (i / heads, i % heads);
-        let (query, key) = (queries.strip + head * strips, keys.strip + head * strips);
-        let head = Head {
-            queries: queries.matrix.from(query),
+        let given = Given::of(queries, keys, (sequence, head), (heads, size));
+        if !given.asking.is_empty() && !given.asked.is_empty() {
+            Arch::new().dispatch(Head { given, scratch, out: &mut out });
+        }
+    });
+}
+
+/// Queries, keys and values of one head of one sequence.
+pub(crate) struct Given<'a> {
+    pub queries: Left<'a>,
+    /// Rows of the queries.
+    pub asking: Range<usize>,
+    pub keys: Left<'a>,
+    pub values: Left<'a>,
+    /// Rows of keys and values.
+    pub asked: Range<usize>,
+    pub size: usize,
+}
+
+impl<'a> Given<'a> {
+    /// Those of a head of a sequence, of `heads` heads of `size` features.
+    pub fn of(
+        queries: Packed<'a>,
+        keys: Packed<'a>,
+        (sequence, head): (usize, usize),
+        (heads, size): (usize, usize),
+    ) -> Given<'a> {
+        let strips = size.div_ceil(WIDTH);
+        let key = keys.strip + head * strips;
+        Given {
+            queries: queries.matrix.from(queries.strip + head * strips),
             asking: queries.sequence(sequence),
             keys: keys.matrix.from(key),
             values: keys.matrix.from(key + heads * strips),
             asked: keys.sequence(sequence),
             size,
-            scratch,
-            out: &mut out,
-        };
-        if !head.asking.is_empty() && !head.asked.is_empty() {
-            Arch::new().dispatch(head);
         }
-    });
+    }
 }
 
 /// One head of one sequence.
 struct Head<'a, 'b> {
-    queries: Left<'a>,
-    /// Rows of the queries.
-    asking: Range<usize>,
-    keys: Left<'a>,
-    values: Left<'a>,
-    /// Rows of keys and values.
-    asked: Range<usize>,
-    size: usize,
+    given: Given<'a>,
     scratch: &'a mut Vec<Strip>,
     out: &'a mut [&'b mut [Strip]],
 }
@@ -81,7 +97,7 @@ impl WithSimd for Head<'_, '_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Head { queries, asking, keys: given, values, asked, size, scratch, out } = self;
+        let Head { given: Given { queries, asking, keys: given, values, asked, size }, scratch, out } = self;
         let n = asked.len();
         let groups = n.div_ceil(WIDTH);
         // Rows past a block are read by the last tile, and their results are dropped.
@@ -113,7 +129,9 @@ impl WithSimd for Head<'_, '_> {
                     for ((out, strip), scale) in out[row..].iter_mut().zip(tile.iter()).zip(&scales[row..]) {
                         let scale = simd.splat_f32s(*scale);
                         let x = strip.vectors::<S>();
-                        out.vectors_mut::<S>().iter_mut().zip(x).for_each(|(out, x)| *out = simd.mul_f32s(*x, scale));
+                        for (out, x) in out.vectors_mut::<S>().iter_mut().zip(x) {
+                            *out = simd.mul_f32s(*x, scale);
+                        }
                     }
                 });
             }
@@ -144,7 +162,9 @@ pub(crate) fn exponentials<S: Simd>(simd: S, scores: &mut [Strip], stride: usize
     scores[(groups - 1) * stride].0[WIDTH - unused..].fill(f32::NEG_INFINITY);
     let mut largest = simd.splat_f32s(f32::NEG_INFINITY);
     for strip in scores.iter().step_by(stride).take(groups) {
-        strip.vectors::<S>().iter().for_each(|x| largest = simd.max_f32s(largest, *x));
+        for x in strip.vectors::<S>() {
+            largest = simd.max_f32s(largest, *x);
+        }
     }
     let largest = simd.splat_f32s(simd.reduce_max_f32s(largest));
     let mut sum = simd.splat_f32s(0.0);

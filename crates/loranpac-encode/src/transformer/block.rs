@@ -13,7 +13,6 @@ use std::sync::{Mutex, PoisonError};
 use super::attention::{Packed, attend};
 use super::linear::{Layout, Linear, Then};
 use super::math::Activation;
-use super::module::{self, Bottleneck};
 use super::norm::Norm;
 use super::strips::{Strip, Strips};
 
@@ -41,6 +40,13 @@ pub(crate) struct Block {
     pub adapter: Option<Bottleneck>,
     /// Trained tokens that replace the last rows of each sequence before the block.
     pub prompts: Vec<Vec<Strip>>,
+}
+
+/// The layers of an adapter. The factor of what it adds is part of the second.
+#[derive(Debug, Clone)]
+pub(crate) struct Bottleneck {
+    pub down: Linear,
+    pub up: Linear,
 }
 
 /// The sizes of a block.
@@ -160,7 +166,7 @@ impl Stack {
     pub fn forward(&self, work: &mut Workspace, wanted: Wanted<'_>, mut each: impl FnMut(usize, &mut Workspace)) {
         let last = wanted.layers.iter().copied().max();
         for (i, block) in self.blocks.iter().enumerate().take_while(|(i, _)| Some(*i) <= last) {
-            module::write_prompts(&block.prompts, &mut work.x, &work.ends);
+            write_prompts(&block.prompts, &mut work.x, &work.ends);
             self.attend(block, work, wanted.first.filter(|_| Some(i) == last));
             self.transform(block, work);
             each(i, work);
@@ -222,6 +228,19 @@ impl Stack {
         }
         if self.order == Order::After {
             block.norm2.in_place(x);
+        }
+    }
+}
+
+/// Writes tokens over the last rows of each sequence.
+pub(crate) fn write_prompts(tokens: &[Vec<Strip>], x: &mut Strips, ends: &[usize]) {
+    if tokens.is_empty() {
+        return;
+    }
+    for (s, strip) in x.strips_mut().enumerate() {
+        for end in ends {
+            let rows = strip[end - tokens.len()..*end].iter_mut();
+            rows.zip(tokens).for_each(|(x, token)| *x = token[s]);
         }
     }
 }

@@ -86,10 +86,26 @@ fn multiply<S: Simd, const R: usize, const V: usize>(
 #[inline(always)]
 pub(crate) fn outer<S: Simd>(simd: S, a: &[Strip], b: &[Strip], c: &mut [Strip; WIDTH]) {
     match S::F32_LANES {
-        16 => (0..WIDTH).step_by(8).for_each(|row| add_outer::<S, 8, 2>(simd, a, row, b, c)),
-        8 => (0..WIDTH).step_by(2).for_each(|row| add_outer::<S, 2, 4>(simd, a, row, b, c)),
-        4 => (0..WIDTH).step_by(2).for_each(|row| add_outer::<S, 2, 8>(simd, a, row, b, c)),
-        _ => (0..WIDTH).for_each(|row| add_outer::<S, 1, WIDTH>(simd, a, row, b, c)),
+        16 => {
+            for row in (0..WIDTH).step_by(8) {
+                add_outer::<S, 8, 2>(simd, a, row, b, c);
+            }
+        }
+        8 => {
+            for row in (0..WIDTH).step_by(2) {
+                add_outer::<S, 2, 4>(simd, a, row, b, c);
+            }
+        }
+        4 => {
+            for row in (0..WIDTH).step_by(2) {
+                add_outer::<S, 2, 8>(simd, a, row, b, c);
+            }
+        }
+        _ => {
+            for row in 0..WIDTH {
+                add_outer::<S, 1, WIDTH>(simd, a, row, b, c);
+            }
+        }
     }
 }
 

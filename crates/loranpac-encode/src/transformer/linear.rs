@@ -193,12 +193,14 @@ impl WithSimd for Panel<'_> {
         let bias = bias.vectors::<S>();
         product(simd, x, first, y.len(), weights, |row, tile| {
             for (y, strip) in y[row..].iter_mut().zip(tile.iter()) {
-                let sums = strip.vectors::<S>().iter().zip(bias).map(|(x, b)| simd.add_f32s(*x, *b));
-                let y = y.vectors_mut::<S>().iter_mut().zip(sums);
-                match then {
-                    Then::Store => y.for_each(|(y, x)| *y = x),
-                    Then::Activate(activation) => y.for_each(|(y, x)| *y = activation.apply(simd, x)),
-                    Then::Add => y.for_each(|(y, x)| *y = simd.add_f32s(*y, x)),
+                // A closure per number might not be inlined, and would then call a function for each instruction.
+                for ((y, x), bias) in y.vectors_mut::<S>().iter_mut().zip(strip.vectors::<S>()).zip(bias) {
+                    let x = simd.add_f32s(*x, *bias);
+                    *y = match then {
+                        Then::Store => x,
+                        Then::Activate(activation) => activation.apply(simd, x),
+                        Then::Add => simd.add_f32s(*y, x),
+                    };
                 }
             }
         });

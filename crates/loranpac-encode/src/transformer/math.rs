@@ -43,52 +43,56 @@ impl Activation {
     /// Its derivative at a vector.
     #[inline(always)]
     pub fn derivative<S: Simd>(self, simd: S, x: S::f32s) -> S::f32s {
-        let constant = |x: f32| simd.splat_f32s(x);
-        // d/dx x σ(y) = σ(y) + x y' σ(y) (1 - σ(y)).
-        let gated = |y: S::f32s, slope: S::f32s| {
-            let gate = gate(simd, constant(1.0), y);
-            let rest = simd.sub_f32s(gate, simd.mul_f32s(gate, gate));
-            simd.mul_add_e_f32s(simd.mul_f32s(x, slope), rest, gate)
-        };
         match self {
             Activation::Gelu => {
                 // Φ(x) + x φ(x).
-                let erf = erf(simd, simd.mul_f32s(constant(std::f32::consts::FRAC_1_SQRT_2), x));
-                let distribution = simd.mul_add_e_f32s(constant(0.5), erf, constant(0.5));
-                let density = exp(simd, simd.mul_f32s(simd.mul_f32s(x, x), constant(-0.5)));
-                simd.mul_add_e_f32s(simd.mul_f32s(x, constant(0.398_942_3)), density, distribution)
+                let half = simd.splat_f32s(0.5);
+                let erf = erf(simd, simd.mul_f32s(simd.splat_f32s(std::f32::consts::FRAC_1_SQRT_2), x));
+                let distribution = simd.mul_add_e_f32s(half, erf, half);
+                let density = exp(simd, simd.mul_f32s(simd.mul_f32s(x, x), simd.splat_f32s(-0.5)));
+                simd.mul_add_e_f32s(simd.mul_f32s(x, simd.splat_f32s(0.398_942_3)), density, distribution)
             }
-            Activation::QuickGelu => gated(simd.mul_f32s(constant(1.702), x), constant(1.702)),
+            Activation::QuickGelu => {
+                let slope = simd.splat_f32s(1.702);
+                gated_derivative(simd, x, simd.mul_f32s(slope, x), slope)
+            }
             Activation::TanhGelu => {
-                let square = simd.mul_f32s(x, x);
-                let inner = simd.mul_add_e_f32s(constant(1.595_769 * 0.044_715), square, constant(1.595_769));
-                let slope = simd.mul_add_e_f32s(constant(3.0 * 1.595_769 * 0.044_715), square, constant(1.595_769));
-                gated(simd.mul_f32s(x, inner), slope)
+                let (square, first) = (simd.mul_f32s(x, x), simd.splat_f32s(1.595_769));
+                let inner = simd.mul_add_e_f32s(simd.splat_f32s(1.595_769 * 0.044_715), square, first);
+                let slope = simd.mul_add_e_f32s(simd.splat_f32s(3.0 * 1.595_769 * 0.044_715), square, first);
+                gated_derivative(simd, x, simd.mul_f32s(x, inner), slope)
             }
             Activation::Relu => {
-                let positive = simd.greater_than_f32s(x, constant(0.0));
-                simd.select_f32s(positive, constant(1.0), constant(0.0))
+                let positive = simd.greater_than_f32s(x, simd.splat_f32s(0.0));
+                simd.select_f32s(positive, simd.splat_f32s(1.0), simd.splat_f32s(0.0))
             }
         }
     }
 }
 
+/// `d/dx x σ(y) = σ(y) + x y' σ(y) (1 - σ(y))`, given y and its slope.
+#[inline(always)]
+fn gated_derivative<S: Simd>(simd: S, x: S::f32s, y: S::f32s, slope: S::f32s) -> S::f32s {
+    let gate = gate(simd, simd.splat_f32s(1.0), y);
+    let rest = simd.sub_f32s(gate, simd.mul_f32s(gate, gate));
+    simd.mul_add_e_f32s(simd.mul_f32s(x, slope), rest, gate)
+}
+
 /// `exp(x)` with a relative error below 2e-7, for x cut to [-87, 88].
 #[inline(always)]
 pub(crate) fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    let constant = |x: f32| simd.splat_f32s(x);
     // NaN stays NaN: the second argument is returned if either is.
-    let x = simd.min_f32s(constant(88.0), simd.max_f32s(constant(-87.0), x));
+    let x = simd.min_f32s(simd.splat_f32s(88.0), simd.max_f32s(simd.splat_f32s(-87.0), x));
     // x = n ln 2 + r with |r| <= ln 2 / 2. Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits.
-    let round = constant(12_582_912.0);
-    let shifted = simd.mul_add_e_f32s(x, constant(std::f32::consts::LOG2_E), round);
+    let round = simd.splat_f32s(12_582_912.0);
+    let shifted = simd.mul_add_e_f32s(x, simd.splat_f32s(std::f32::consts::LOG2_E), round);
     let n = simd.sub_f32s(shifted, round);
     // ln 2 in two parts, the first with few bits, so that n times it is exact.
-    let r = simd.mul_add_e_f32s(n, constant(-0.693_359_4), x);
-    let r = simd.mul_add_e_f32s(n, constant(2.121_944_4e-4), r);
+    let r = simd.mul_add_e_f32s(n, simd.splat_f32s(-0.693_359_4), x);
+    let r = simd.mul_add_e_f32s(n, simd.splat_f32s(2.121_944_4e-4), r);
     // exp(r) = 1 + r + r² p(r): p is the polynomial of degree 4 with the least largest error.
     let p = horner(simd, r, &[1.395_058_5e-3, 8.368_947e-3, 4.166_620_6e-2, 0.166_665_18, 0.5]);
-    let mantissa = simd.add_f32s(constant(1.0), simd.mul_add_e_f32s(simd.mul_f32s(r, r), p, r));
+    let mantissa = simd.add_f32s(simd.splat_f32s(1.0), simd.mul_add_e_f32s(simd.mul_f32s(r, r), p, r));
     let exponent = simd.add_u32s(simd.transmute_u32s_f32s(shifted), simd.splat_u32s(127));
     let power = simd.transmute_f32s_u32s(simd.wrapping_dyn_shl_u32s(exponent, simd.splat_u32s(23)));
     simd.mul_f32s(mantissa, power)
@@ -98,13 +102,18 @@ pub(crate) fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
 #[inline(always)]
 pub(crate) fn erf<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     // x P(x²) / Q(x²), the rational function of degrees 5 and 5 with the least largest error on [-3.85, 3.85]; 1 beyond.
-    let cut = |x: S::f32s, most: f32| simd.min_f32s(simd.splat_f32s(most), simd.max_f32s(simd.splat_f32s(-most), x));
-    let x = cut(x, 3.85);
+    let x = cut(simd, x, 3.85);
     let t = simd.mul_f32s(x, x);
     let p =
         [2.098_294_8e-6, 2.865_2e-4, 3.717_585_7e-3, 5.261_279_6e-2, 1.889_318_4e-1, std::f32::consts::FRAC_2_SQRT_PI];
     let q = [3.867_326_8e-5, 1.155_859_6e-3, 1.487_199_5e-2, 1.135_532_1e-1, 5.007_691_4e-1, 1.0];
-    cut(simd.div_f32s(simd.mul_f32s(x, horner(simd, t, &p)), horner(simd, t, &q)), 1.0)
+    cut(simd, simd.div_f32s(simd.mul_f32s(x, horner(simd, t, &p)), horner(simd, t, &q)), 1.0)
+}
+
+/// x, between the negative and the positive of a number.
+#[inline(always)]
+fn cut<S: Simd>(simd: S, x: S::f32s, most: f32) -> S::f32s {
+    simd.min_f32s(simd.splat_f32s(most), simd.max_f32s(simd.splat_f32s(-most), x))
 }
 
 /// A polynomial, coefficients from the highest power on.

@@ -5,8 +5,8 @@ use super::block::Stack;
 use super::linear::Layout;
 use super::module::{ModuleKind, Modules, Random};
 use super::norm::Norm;
+use super::pooling::Pooling;
 use super::strips::{Strip, Strips};
-use super::train::Pooling;
 use super::vit::{self, Head, Vit};
 use crate::tokenize::Sequence;
 

@@ -80,7 +80,9 @@ impl Norm {
         let mut sums = [simd.splat_f32s(0.0); BLOCK];
         for strip in strips.clone() {
             for (sum, x) in sums.iter_mut().zip(strip.iter()) {
-                x.vectors::<S>().iter().for_each(|x| *sum = simd.add_f32s(*sum, *x));
+                for x in x.vectors::<S>() {
+                    *sum = simd.add_f32s(*sum, *x);
+                }
             }
         }
         let mut means = [0.0; BLOCK];

@@ -7,13 +7,12 @@ mod usual;
 
 use std::collections::HashSet;
 use std::path::Path;
-use std::time::SystemTime;
 
 use loranpac::Label;
 use loranpac_data::text;
 use serde::Deserialize;
 
-use super::outline::Outline;
+use super::outline::{Found, Outline};
 use super::{InputOptions, Present, Tags, same_type};
 use crate::error::Error;
 use crate::image;
@@ -49,14 +48,6 @@ impl Layout {
             Layout::Lists => is_wanted(name, modality),
         }
     }
-}
-
-/// A file of a folder or an archive.
-pub(super) struct Found {
-    pub name: String,
-    pub size: u64,
-    /// When the file, or the archive, was changed.
-    pub modified: Option<SystemTime>,
 }
 
 /// The inputs among the files of a folder or an archive.

@@ -7,9 +7,10 @@
 use std::ops::Range;
 
 use super::parameters::{Parameters, Random, Start};
+use crate::transformer::block::Bottleneck;
+use crate::transformer::gradient::{flatten, product_over_rows, sum_of_rows};
 use crate::transformer::linear::{Layout, Linear};
 use crate::transformer::strips::Strips;
-use crate::transformer::train::linear::{flatten, product_over_rows, sum_of_rows};
 
 /// Where the numbers of an adapter are.
 #[derive(Debug, Clone)]
@@ -20,13 +21,6 @@ pub(crate) struct Adapter {
     down_bias: Range<usize>,
     up: Range<usize>,
     up_bias: Range<usize>,
-}
-
-/// The layers of an adapter. The factor is part of the second.
-#[derive(Debug, Clone)]
-pub(crate) struct Bottleneck {
-    pub down: Linear,
-    pub up: Linear,
 }
 
 impl Adapter {

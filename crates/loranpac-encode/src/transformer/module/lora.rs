@@ -10,9 +10,9 @@ use std::ops::Range;
 
 use super::parameters::{Parameters, Random, Start};
 use crate::transformer::block::{Block, Shape};
+use crate::transformer::gradient::{Transposed, flatten, product_over_rows};
 use crate::transformer::linear::{Layout, Linear, Then};
 use crate::transformer::strips::Strips;
-use crate::transformer::train::linear::{Transposed, flatten, product_over_rows};
 
 /// Where the numbers of the changes are.
 #[derive(Debug, Clone)]

@@ -11,12 +11,12 @@ mod parameters;
 mod prompts;
 mod ssf;
 
-pub(crate) use adapter::{Adapter, Bottleneck};
+pub(crate) use adapter::Adapter;
 pub use kind::ModuleKind;
 pub(crate) use lora::Lora;
 pub(crate) use modules::Modules;
 pub use parameters::{Parameters, Random, Start, Tensor};
-pub(crate) use prompts::{Prompts, write_prompts};
+pub(crate) use prompts::Prompts;
 pub(crate) use ssf::{Affine, Ssf};
 
 use super::block::{Block, Shape};

@@ -38,16 +38,3 @@ impl Prompts {
         }
     }
 }
-
-/// Writes tokens over the last rows of each sequence.
-pub(crate) fn write_prompts(tokens: &[Vec<Strip>], x: &mut Strips, ends: &[usize]) {
-    if tokens.is_empty() {
-        return;
-    }
-    for (s, strip) in x.strips_mut().enumerate() {
-        for end in ends {
-            let rows = strip[end - tokens.len()..*end].iter_mut();
-            rows.zip(tokens).for_each(|(x, token)| *x = token[s]);
-        }
-    }
-}

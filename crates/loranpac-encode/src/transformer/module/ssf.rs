@@ -11,10 +11,10 @@ use std::ops::Range;
 
 use super::parameters::{Parameters, Random, Start};
 use crate::transformer::block::{Block, Shape};
+use crate::transformer::gradient::sum_of_rows;
 use crate::transformer::linear::{Layout, Linear};
 use crate::transformer::norm::Norm;
 use crate::transformer::strips::Strips;
-use crate::transformer::train::linear::sum_of_rows;
 
 /// Where the scales and shifts of a block are.
 #[derive(Debug, Clone)]

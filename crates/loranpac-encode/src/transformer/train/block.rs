@@ -4,15 +4,13 @@ use std::mem::take;
 
 use crate::transformer::attention::{Packed, attend};
 use crate::transformer::block::{Block, Order, Stack};
+use crate::transformer::gradient::{Each, Transposed, attend_backward};
 use crate::transformer::linear::{Linear, Then};
 use crate::transformer::math::Activation;
 use crate::transformer::module::{Affine, Module};
 use crate::transformer::strips::Strips;
 
-use super::attention::attend_backward;
-use super::elementwise::Each;
-use super::linear::Transposed;
-use super::pass::Tuning;
+use super::tuning::Tuning;
 
 /// What a block's gradients need of its forward pass. Normalised features and activations are computed again.
 #[derive(Debug, Default)]

@@ -1,18 +1,13 @@
-//! Gradients through frozen blocks: those of inputs and of small modules, never those of weights.
+//! Training of modules inside frozen blocks: gradients of inputs and of modules, never those of weights.
 
-mod attention;
 mod block;
-mod elementwise;
-pub(crate) mod linear;
 #[cfg(test)]
 mod network_tests;
-mod norm;
 mod pass;
-mod pooling;
 #[cfg(test)]
 mod tests;
 mod tuner;
+mod tuning;
 
-pub(crate) use pass::Dropout;
-pub(crate) use pooling::Pooling;
 pub(crate) use tuner::Tuner;
+pub(crate) use tuning::Dropout;

@@ -1,6 +1,7 @@
 //! Gradients of every module in blocks of either order, against finite differences in f64.
 
-use super::pass::{Dropout, Pass, Tuning};
+use super::pass::Pass;
+use super::tuning::{Dropout, Tuning};
 use crate::transformer::attention;
 use crate::transformer::block::tests::{gelu, linear, random_block};
 use crate::transformer::block::{Order, Raw, Stack};

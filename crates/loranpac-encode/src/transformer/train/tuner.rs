@@ -1,6 +1,7 @@
 //! A whole network forward and backward.
 
-use super::pass::{Dropout, Pass, Tuning};
+use super::pass::Pass;
+use super::tuning::{Dropout, Tuning};
 use crate::transformer::module::Modules;
 use crate::transformer::network::{Embedded, Given, Network};
 

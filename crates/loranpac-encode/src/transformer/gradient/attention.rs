@@ -7,12 +7,10 @@
 //! Scores are computed again rather than kept. They exist for [`BLOCK`] tokens of one head at a time. Cost: `10 n² h` flops for a sequence of n
 //! tokens and a head of size h.
 
-use std::ops::Range;
-
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
-use crate::transformer::attention::{Packed, exponentials, transpose};
+use crate::transformer::attention::{Given, Packed, exponentials, transpose};
 use crate::transformer::kernel::{ROWS, outer, product};
 use crate::transformer::strips::{Left, Strip, Strips, WIDTH};
 
@@ -45,21 +43,10 @@ pub(crate) fn attend_backward(
         }
     }
     tasks.into_par_iter().for_each_init(Vec::new, |scratch, (sequence, head, mut dq, mut dk, mut dv)| {
-        let (query, key) = (queries.strip + head * strips, keys.strip + head * strips);
-        let head = Head {
-            queries: queries.matrix.from(query),
-            dout: dout.from(head * strips),
-            asking: queries.sequence(sequence),
-            keys: keys.matrix.from(key),
-            values: keys.matrix.from(key + heads * strips),
-            asked: keys.sequence(sequence),
-            size,
-            scratch,
-            dq: &mut dq,
-            dk: &mut dk,
-            dv: &mut dv,
-        };
-        if head.asked.is_empty() {
+        let given = Given::of(queries, keys, (sequence, head), (heads, size));
+        let dout = dout.from(head * strips);
+        let head = Head { given, dout, scratch, dq: &mut dq, dk: &mut dk, dv: &mut dv };
+        if head.given.asked.is_empty() {
             head.dq.iter_mut().for_each(|strip| strip.fill(Strip::ZERO));
         } else {
             Arch::new().dispatch(head);
@@ -69,15 +56,8 @@ pub(crate) fn attend_backward(
 
 /// One head of one sequence.
 struct Head<'a, 'b> {
-    queries: Left<'a>,
+    given: Given<'a>,
     dout: Left<'a>,
-    /// Rows of the queries.
-    asking: Range<usize>,
-    keys: Left<'a>,
-    values: Left<'a>,
-    /// Rows of keys and values.
-    asked: Range<usize>,
-    size: usize,
     scratch: &'a mut Vec<Strip>,
     dq: &'a mut [&'b mut [Strip]],
     dk: &'a mut [&'b mut [Strip]],
@@ -89,7 +69,7 @@ impl WithSimd for Head<'_, '_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Head { queries, dout, asking, keys, values, asked, size, scratch, dq, dk, dv } = self;
+        let Head { given: Given { queries, asking, keys, values, asked, size }, dout, scratch, dq, dk, dv } = self;
         let n = asked.len();
         let groups = n.div_ceil(WIDTH);
         // Rows past a block are read by the last tile, and their results are dropped.
@@ -136,8 +116,9 @@ impl WithSimd for Head<'_, '_> {
                         let mut tile = [Strip::ZERO; WIDTH];
                         outer(simd, &left[..rows], right, &mut tile);
                         for (out, tile) in out.iter_mut().zip(&tile) {
-                            let pairs = out.vectors_mut::<S>().iter_mut().zip(tile.vectors::<S>());
-                            pairs.for_each(|(out, x)| *out = simd.add_f32s(*out, *x));
+                            for (out, x) in out.vectors_mut::<S>().iter_mut().zip(tile.vectors::<S>()) {
+                                *out = simd.add_f32s(*out, *x);
+                            }
                         }
                     }
                 }

@@ -51,20 +51,20 @@ impl WithSimd for Piece<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Piece { each, x, y } = self;
+        let zero = simd.splat_f32s(0.0);
+        // A closure per number might not be inlined, and would then call a function for each instruction.
         for (x, y) in x.iter().zip(y) {
-            let pairs = x.vectors::<S>().iter().zip(y.vectors_mut::<S>());
-            match each {
-                Each::Copy => pairs.for_each(|(x, y)| *y = *x),
-                Each::Add => pairs.for_each(|(x, y)| *y = simd.add_f32s(*y, *x)),
-                Each::Activate(activation) => pairs.for_each(|(x, y)| *y = activation.apply(simd, *x)),
-                Each::Slope(activation) => {
-                    pairs.for_each(|(x, y)| *y = simd.mul_f32s(*y, activation.derivative(simd, *x)));
-                }
-                Each::Positive(factor) => pairs.for_each(|(x, y)| {
-                    let positive = simd.greater_than_f32s(*x, simd.splat_f32s(0.0));
-                    let scaled = simd.mul_f32s(*y, simd.splat_f32s(factor));
-                    *y = simd.select_f32s(positive, scaled, simd.splat_f32s(0.0));
-                }),
+            for (x, y) in x.vectors::<S>().iter().zip(y.vectors_mut::<S>()) {
+                *y = match each {
+                    Each::Copy => *x,
+                    Each::Add => simd.add_f32s(*y, *x),
+                    Each::Activate(activation) => activation.apply(simd, *x),
+                    Each::Slope(activation) => simd.mul_f32s(*y, activation.derivative(simd, *x)),
+                    Each::Positive(factor) => {
+                        let scaled = simd.mul_f32s(*y, simd.splat_f32s(factor));
+                        simd.select_f32s(simd.greater_than_f32s(*x, zero), scaled, zero)
+                    }
+                };
             }
         }
     }
