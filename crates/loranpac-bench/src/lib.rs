@@ -3,6 +3,7 @@
 //! Data flows one way: a [`source::Source`] and some [`spec::Spec`]s make a [`plan::Plan`], which makes [`run::Run`]s, plain
 //! values that are written as JSON.
 
+pub mod adapted;
 pub mod cache;
 pub mod chart;
 pub mod choices;

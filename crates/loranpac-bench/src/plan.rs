@@ -1,6 +1,7 @@
 //! From specs to runs. A [`Plan`] is the one way: it gives every run its samples and its tasks, and refuses what cannot be
 //! run, for its settings, for the data or for want of memory, before the first run begins.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use loranpac::memory::human_bytes;
@@ -8,6 +9,7 @@ use loranpac::registry::{Input, MethodOptions};
 use loranpac::{StreamSizes, Width, plan};
 use loranpac_data::{Dataset, system};
 
+use crate::adapted::{RawData, Say, Wanted};
 use crate::error::Error;
 use crate::maps::Maps;
 use crate::run::{Experiment, Run, Watch};
@@ -38,8 +40,20 @@ impl Resources {
 /// Runs on one data set that have been checked.
 pub struct Plan<'m> {
     maps: &'m mut Maps,
-    runs: Vec<(Spec, Arc<Dataset>)>,
+    raw: Option<&'m mut RawData>,
+    /// All samples, for runs that adapt the encoder.
+    whole: Option<Arc<Dataset>>,
+    runs: Vec<Planned>,
     threads: usize,
+}
+
+/// A run that has been checked.
+struct Planned {
+    spec: Spec,
+    data: Arc<Dataset>,
+    /// Features of a sample, which are not those of the data if the run adapts the encoder.
+    dim: usize,
+    wanted: Wanted,
 }
 
 impl<'m> Plan<'m> {
@@ -50,18 +64,49 @@ impl<'m> Plan<'m> {
         specs: Vec<Spec>,
         resources: Resources,
     ) -> Result<Plan<'m>, Error> {
+        Plan::with_raw(maps, dataset, None, specs, resources)
+    }
+
+    /// The same with the images or texts that the features were computed from, which runs need that adapt the encoder.
+    pub fn with_raw(
+        maps: &'m mut Maps,
+        dataset: impl Into<Arc<Dataset>>,
+        raw: Option<&'m mut RawData>,
+        specs: Vec<Spec>,
+        resources: Resources,
+    ) -> Result<Plan<'m>, Error> {
         let specs = specs.into_iter().map(Spec::normalised).collect::<Result<Vec<_>, _>>()?;
-        let mut runs = with_data(dataset.into(), specs)?;
-        runs.iter_mut().try_for_each(|(spec, data)| maps.adapt(spec, data.dim))?;
-        maps.keep_only(runs.iter().map(|(spec, data)| (spec, data.dim)));
-        let mut plan = Plan { maps, runs, threads: resources.threads };
+        let adapting = specs.iter().find(|spec| Wanted::of(spec).is_ok_and(|wanted| wanted != Wanted::Frozen));
+        if let (Some(spec), None) = (adapting, &raw) {
+            let message = format!(
+                "{} adapts the encoder: it needs images or texts and a transformer, not features; give both, as in \
+                 `loranpac run --data photos/ --encoder vit/`",
+                if spec.adapt.is_some() && !spec.method()?.input.adapts() { "`adapt`" } else { &spec.method },
+            );
+            return Err(Error::Experiment(message));
+        }
+        let dataset = dataset.into();
+        let whole = adapting.is_some().then(|| dataset.clone());
+        let mut runs = Vec::new();
+        for (mut spec, data) in with_data(dataset, specs)? {
+            let wanted = Wanted::of(&spec)?;
+            let tasks = stream::of(&data, &spec)?.len();
+            if wanted == Wanted::Subspaces {
+                spec.settings.insert("subspaces".to_owned(), tasks.to_string());
+            }
+            let dim = wanted.dim(data.dim, tasks);
+            maps.adapt(&mut spec, dim)?;
+            runs.push(Planned { spec, data, dim, wanted });
+        }
+        maps.keep_only(runs.iter().map(|run| (&run.spec, run.dim)));
+        let mut plan = Plan { maps, raw, whole, runs, threads: resources.threads };
         plan.fit(resources.memory)?;
         Ok(plan)
     }
 
     /// The specs, in the order of the runs.
     pub fn specs(&self) -> impl Iterator<Item = &Spec> {
-        self.runs.iter().map(|(spec, _)| spec)
+        self.runs.iter().map(|run| &run.spec)
     }
 
     /// The number of runs.
@@ -76,25 +121,43 @@ impl<'m> Plan<'m> {
 
     /// Makes one of the runs. Ends with [`Error::Interrupted`] if `watch` breaks.
     pub fn run(&mut self, number: usize, watch: Watch<'_>) -> Result<Run, Error> {
-        let (spec, data) = &self.runs[number];
+        self.run_and_say(number, &mut |_| ControlFlow::Continue(()), watch)
+    }
+
+    /// The same. `say` is told about adaptation, and may break too.
+    pub fn run_and_say(&mut self, number: usize, say: Say<'_>, watch: Watch<'_>) -> Result<Run, Error> {
+        let Planned { spec, data, wanted, .. } = &self.runs[number];
+        let tasks = stream::of(data, spec)?;
+        let adapted = match (&mut self.raw, &self.whole) {
+            (Some(raw), Some(whole)) if *wanted != Wanted::Frozen => {
+                let rows = match spec.per_class {
+                    Some(count) => whole.first_per_class(count),
+                    None => (0..whole.train.len()).collect(),
+                };
+                Some(raw.adapted(spec, whole, (data, &rows), &tasks, say)?)
+            }
+            _ => None,
+        };
+        let adapt_seconds = adapted.as_ref().map(|(_, seconds)| *seconds);
+        let data = adapted.as_ref().map_or(data, |(data, _)| data);
         let map = self.maps.get(spec, data.dim)?;
         let lift = self.maps.facts(spec, &map)?;
-        let tasks = stream::of(data, spec)?;
         let options = spec.options(map);
-        Experiment { spec, method: spec.method()?, options, lift, tasks: &tasks, threads: self.threads }
+        let threads = self.threads;
+        Experiment { spec, method: spec.method()?, options, lift, tasks: &tasks, adapt_seconds, threads }
             .run(data, watch)
     }
 
     /// Refuses runs that need more memory than there is. A budget chooses one cap for all runs, so that they can be compared:
     /// the smallest that it leaves to any of those that it matters to.
     fn fit(&mut self, budget: Option<usize>) -> Result<(), Error> {
-        let sizes = self.runs.iter().map(|(spec, data)| Ok(stream::sizes(data, &stream::of(data, spec)?)));
+        let sizes = self.runs.iter().map(|run| Ok(stream::sizes(&run.data, &stream::of(&run.data, &run.spec)?)));
         let sizes = sizes.collect::<Result<Vec<StreamSizes>, Error>>()?;
         let left = budget.map(left_for_models).transpose()?;
         if let Some(left) = left {
             let mut cap = usize::MAX;
-            for ((spec, data), sizes) in self.runs.iter().zip(&sizes) {
-                let Need { width, bytes, .. } = need(self.maps, spec, data.dim, sizes)?;
+            for (Planned { spec, dim, .. }, sizes) in self.runs.iter().zip(&sizes) {
+                let Need { width, bytes, .. } = need(self.maps, spec, *dim, sizes)?;
                 // At infinite width it is samples that are kept.
                 let most = width.finite().unwrap_or(sizes.samples.max(1));
                 if bytes(1) != bytes(most) {
@@ -102,13 +165,13 @@ impl<'m> Plan<'m> {
                 }
             }
             if cap != usize::MAX {
-                self.runs.iter_mut().for_each(|(spec, _)| spec.max_rank = cap);
+                self.runs.iter_mut().for_each(|run| run.spec.max_rank = cap);
             }
         }
         let room = system::room();
         let available = room.available.unwrap_or(usize::MAX).min(left.unwrap_or(usize::MAX));
-        for ((spec, data), sizes) in self.runs.iter().zip(&sizes) {
-            let Need { method, width, bytes } = need(self.maps, spec, data.dim, sizes)?;
+        for (Planned { spec, dim, .. }, sizes) in self.runs.iter().zip(&sizes) {
+            let Need { method, width, bytes } = need(self.maps, spec, *dim, sizes)?;
             let advice = "fewer threads, or a smaller `width` or `max-rank`, need less";
             plan::preflight(method, width, spec.max_rank, available, &bytes)
                 .and_then(|()| room.ensure(bytes(spec.max_rank), method, advice))

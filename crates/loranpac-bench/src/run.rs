@@ -50,6 +50,9 @@ pub struct Run {
     /// Guarantees of the final model in words, for methods that have them.
     #[serde(default)]
     pub verdict: Option<Verdict>,
+    /// Seconds of adaptation and of encoding with the adapted encoder, for runs that adapt it. Runs that share an adaptation have the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adapt_seconds: Option<f64>,
     /// Bytes that the model keeps.
     pub state_bytes: usize,
     /// Peak memory of the process so far.
@@ -187,6 +190,8 @@ pub(crate) struct Experiment<'a> {
     pub lift: Option<LiftFacts>,
     /// The tasks.
     pub tasks: &'a [Task],
+    /// Seconds of adaptation.
+    pub adapt_seconds: Option<f64>,
     /// Threads in use.
     pub threads: usize,
 }
@@ -271,6 +276,7 @@ impl Experiment<'_> {
             accuracy_matrix: matrix,
             tasks: records,
             verdict: learner.summary().verdict(),
+            adapt_seconds: self.adapt_seconds,
             state_bytes: learner.state_bytes(),
             peak_rss_bytes: system::peak_memory(),
         })

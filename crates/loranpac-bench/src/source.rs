@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use loranpac_data::{Dataset, ReadError, embedded, formats};
 
+use crate::adapted::{RawData, RawPlace};
 use crate::error::Error;
 use crate::paper;
 use crate::record::Data;
@@ -17,6 +18,8 @@ pub struct Source {
     /// Encoder.
     pub backbone: String,
     place: Place,
+    /// The images or texts that the features were computed from.
+    raw: Option<RawPlace>,
 }
 
 /// Where the data are.
@@ -33,7 +36,7 @@ enum Place {
 impl Source {
     /// The digits inside the program.
     pub fn embedded() -> Source {
-        Source { key: "digits".to_owned(), backbone: "pixels".to_owned(), place: Place::Program }
+        Source { key: "digits".to_owned(), backbone: "pixels".to_owned(), place: Place::Program, raw: None }
     }
 
     /// What a user calls a data set: the path of a feature file. `digits` are those inside the program, unless there are
@@ -60,14 +63,24 @@ impl Source {
 
     /// A feature file, whatever its name.
     pub fn file(key: &str, backbone: &str, path: &Path) -> Source {
-        Source { key: key.to_owned(), backbone: backbone.to_owned(), place: Place::File(path.to_owned()) }
+        Source { key: key.to_owned(), backbone: backbone.to_owned(), place: Place::File(path.to_owned()), raw: None }
     }
 
     /// Raw data under a path that were encoded by `loranpac run --data PATH` with these options.
     pub fn encoded(path: &Path, options: Vec<String>, dataset: Dataset) -> Source {
         let backbone = dataset.encoder.as_ref().map_or_else(String::new, |encoder| encoder.name.clone());
         let place = Place::Memory { path: path.to_owned(), options, dataset: Arc::new(dataset) };
-        Source { key: loranpac_encode::input::stem(path), backbone, place }
+        Source { key: loranpac_encode::input::stem(path), backbone, place, raw: None }
+    }
+
+    /// The same with the images or texts that the features were computed from.
+    pub fn with_raw(self, raw: RawPlace) -> Source {
+        Source { raw: Some(raw), ..self }
+    }
+
+    /// The images or texts that the features were computed from, if they are known.
+    pub fn raw(&self) -> Option<RawData> {
+        self.raw.clone().map(RawData::new)
     }
 
     /// Reads the data.

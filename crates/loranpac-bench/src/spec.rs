@@ -38,6 +38,16 @@ pub struct Spec {
     pub lift_seed: u64,
     /// Inverse kernel width of Fourier features.
     pub gamma: f64,
+    /// What is trained inside the encoder before the first task is learned, if anything: the name of a module.
+    pub adapt: Option<String>,
+    /// Whether features before adaptation stand beside those after it.
+    pub adapt_both: bool,
+    /// Rate of the first epoch of adaptation.
+    pub adapt_rate: f64,
+    /// Epochs of adaptation.
+    pub adapt_epochs: usize,
+    /// Samples per step of adaptation.
+    pub adapt_batch: usize,
     /// How samples become tasks.
     pub scenario: Scenario,
     /// Class order, as NumPy's legacy generator shuffles for this seed.
@@ -126,6 +136,11 @@ impl Spec {
             width: Width::Finite(10_000),
             lift_seed: 0,
             gamma: DEFAULT_GAMMA,
+            adapt: None,
+            adapt_both: false,
+            adapt_rate: 0.01,
+            adapt_epochs: 20,
+            adapt_batch: 48,
             scenario: Scenario::default(),
             seed: DEFAULT_SEED,
             order: None,

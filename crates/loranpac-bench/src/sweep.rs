@@ -37,6 +37,8 @@ pub enum Event<'a> {
         /// The run.
         record: &'a Record,
     },
+    /// The encoder is being adapted.
+    Adapt(&'a str),
     /// A message for the user.
     Note(String),
 }
@@ -80,6 +82,7 @@ impl Sweep<'_> {
                 }
             };
             let data = source.data(&dataset);
+            let mut raw = source.raw();
             if let Some(words) = source.unlike_the_paper(&dataset).filter(|_| self.beside_the_paper) {
                 let _ = watch(Event::Note(words));
             }
@@ -92,13 +95,15 @@ impl Sweep<'_> {
                     if watch(Event::Start { number, data: &data, spec }).is_break() {
                         return Err(Error::Interrupted);
                     }
+                    let watch_both = std::cell::RefCell::new(&mut *watch);
                     let mut tell = |progress: Progress<'_>| {
                         let share = (before + progress.share * cost(spec)) / total;
-                        watch(Event::Task { share, progress })
+                        (watch_both.borrow_mut())(Event::Task { share, progress })
                     };
+                    let mut say = |words: &str| (watch_both.borrow_mut())(Event::Adapt(words));
                     let resources = Resources::threads(self.threads);
-                    let made = Plan::new(&mut maps, dataset.clone(), vec![spec.clone()], resources)
-                        .and_then(|mut plan| plan.run(0, &mut tell));
+                    let made = Plan::with_raw(&mut maps, dataset.clone(), raw.as_mut(), vec![spec.clone()], resources)
+                        .and_then(|mut plan| plan.run_and_say(0, &mut say, &mut tell));
                     match made {
                         Ok(run) => {
                             let record = Record { schema: SCHEMA, data: data.clone(), run };

@@ -52,7 +52,7 @@ use Dash::{Dots, Long, Short, Solid};
 use Marker::{Circle, Cross, Diamond, Inverted, Plus, Ring, Square, Triangle};
 
 /// The look of every method.
-const METHODS: [(&str, Colour, Dash, Marker); 17] = [
+const METHODS: [(&str, Colour, Dash, Marker); 19] = [
     ("loranpac-soft", Blue, Solid, Circle),
     ("loranpac", Vermilion, Solid, Square),
     ("ranpac", Green, Long, Triangle),
@@ -60,6 +60,8 @@ const METHODS: [(&str, Colour, Dash, Marker); 17] = [
     ("slda", Purple, Short, Diamond),
     ("randumb", Purple, Dots, Ring),
     ("simplecil", Ochre, Dots, Inverted),
+    ("adam", Ochre, Solid, Inverted),
+    ("ease", Ochre, Long, Diamond),
     ("min-norm", Ink, Long, Cross),
     ("min-norm-drifting", Ink, Dots, Plus),
     ("min-norm-joint", Ink, Short, Ring),

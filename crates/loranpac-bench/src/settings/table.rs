@@ -8,10 +8,13 @@ use super::{Kind, Setting};
 use crate::spec::{Order, Scenario, Spec, When};
 use crate::value::Value;
 
+const ADAPTATION: &str = "Adaptation";
 const LIFT: &str = "Lift";
 const METHOD: &str = "Method";
 const PROTOCOL: &str = "Protocol";
 
+const MODULES: &[&str] = &["none", "adapter", "lora", "vpt-deep", "vpt-shallow", "ssf"];
+const ADAPTED: &[&str] = &["adapted", "both"];
 const SCHEDULES: &[&str] = &["late", "paper"];
 const SCENARIOS: &[&str] = &["class", "domain", "joint"];
 const TIMES: &[&str] = &["never", "final", "every"];
@@ -154,6 +157,82 @@ pub const SETTINGS: &[Setting] = &[
             Some(Truncation::Rank(k)) => Some(k.into()),
             _ => None,
         },
+        ..Setting::PLAIN
+    },
+    Setting {
+        name: "adapt",
+        section: ADAPTATION,
+        placeholder: "MODULE",
+        help: "Train modules inside the encoder on the first task, before it is learned: raw data and a transformer are needed",
+        kind: Kind::Words(MODULES),
+        read: |spec, value| {
+            let module = value.word(MODULES)?;
+            spec.adapt = (module > 0).then(|| MODULES[module].to_owned());
+            Ok(())
+        },
+        show: |spec| Some(Value::Text(spec.adapt.clone().unwrap_or_else(|| MODULES[0].to_owned()))),
+        settle: |spec, method| match method.input {
+            Input::Raw => spec.adapt = None,
+            Input::Adapted | Input::Subspaces if spec.adapt.is_none() => spec.adapt = Some(MODULES[1].to_owned()),
+            _ => {}
+        },
+        ..Setting::PLAIN
+    },
+    Setting {
+        name: "adapt-features",
+        section: ADAPTATION,
+        placeholder: "WHICH",
+        help: "Learn from the adapted features, or from those before and after adaptation side by side",
+        kind: Kind::Words(ADAPTED),
+        read: |spec, value| {
+            spec.adapt_both = value.word(ADAPTED)? == 1;
+            Ok(())
+        },
+        show: |spec| Some(Value::from(ADAPTED[usize::from(spec.adapt_both)])),
+        settle: |spec, method| spec.adapt_both &= spec.adapt.is_some() && !method.input.adapts(),
+        ..Setting::PLAIN
+    },
+    Setting {
+        name: "adapt-rate",
+        section: ADAPTATION,
+        placeholder: "R",
+        help: "Rate of the first epoch of adaptation; it falls along a cosine to zero",
+        read: |spec, value| {
+            let rate = value.number()?;
+            if !(rate > 0.0 && rate.is_finite()) {
+                return Err("a positive number is expected".to_owned());
+            }
+            spec.adapt_rate = rate;
+            Ok(())
+        },
+        show: |spec| Some(Value::Number(spec.adapt_rate)),
+        settle: |spec, _| clear_unless(spec, |spec| spec.adapt.is_some(), |spec| spec.adapt_rate = 0.01),
+        ..Setting::PLAIN
+    },
+    Setting {
+        name: "adapt-epochs",
+        section: ADAPTATION,
+        placeholder: "N",
+        help: "Epochs of adaptation",
+        read: |spec, value| {
+            spec.adapt_epochs = value.count(1)?;
+            Ok(())
+        },
+        show: |spec| Some(spec.adapt_epochs.into()),
+        settle: |spec, _| clear_unless(spec, |spec| spec.adapt.is_some(), |spec| spec.adapt_epochs = 20),
+        ..Setting::PLAIN
+    },
+    Setting {
+        name: "adapt-batch",
+        section: ADAPTATION,
+        placeholder: "N",
+        help: "Samples per step of adaptation",
+        read: |spec, value| {
+            spec.adapt_batch = value.count(1)?;
+            Ok(())
+        },
+        show: |spec| Some(spec.adapt_batch.into()),
+        settle: |spec, _| clear_unless(spec, |spec| spec.adapt.is_some(), |spec| spec.adapt_batch = 48),
         ..Setting::PLAIN
     },
     Setting {
