@@ -1,17 +1,17 @@
 //! `loranpac adapt`: train small modules inside an encoder.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use loranpac_data::text::escape;
-use loranpac_data::{Split, atomic, system};
+use loranpac_data::{Split, system};
 use loranpac_encode::adapt::{Adapter, HeadKind, Optimiser, SampleOptions, Samples, Settings, Trainer};
 use loranpac_encode::{Encoder, InputOptions, Inputs, Limits, ModuleKind, open_transformer};
 use serde_json::{Value, json};
 
-use crate::json::Json;
+use crate::how::{How, check_out};
 use crate::model::{on_threads, print, shown};
 use crate::progress::Count;
 use crate::say::note;
@@ -29,12 +29,12 @@ pub struct Args {
     /// Labelled images or texts, as embed takes them; of inputs with splits, the training split
     #[arg(required = true)]
     inputs: Vec<PathBuf>,
-    /// The adapter to write, NAME.safetensors
-    #[arg(long, short, value_name = "FILE")]
-    out: PathBuf,
     /// What is trained: adapter (AdaptFormer), lora, vpt-deep, vpt-shallow (prompt tokens) or ssf (scales and shifts)
     #[arg(long, default_value = "adapter", value_name = "NAME", help_heading = "Training", value_parser = kind)]
     module: ModuleKind,
+    /// The adapter to write, NAME.safetensors
+    #[arg(long, short, value_name = "FILE")]
+    out: PathBuf,
     /// Features of the bottleneck, rank, or tokens [default: 64, 8 or 5]
     #[arg(long, value_name = "N", help_heading = "Training")]
     size: Option<usize>,
@@ -83,14 +83,8 @@ pub struct Args {
     /// Skip inputs that cannot be read, and list them
     #[arg(long, help_heading = "Encoder")]
     skip_bad: bool,
-    /// Threads [default: all cores]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
     #[command(flatten)]
-    json: Json<true>,
-    /// Print nothing but errors
-    #[arg(long, short)]
-    quiet: bool,
+    how: How,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -111,11 +105,11 @@ fn kind(name: &str) -> Result<ModuleKind, String> {
 }
 
 pub fn main(args: Args) -> Result<()> {
-    on_threads(args.threads, || adapt(&args))
+    on_threads(args.how.threads, || adapt(&args))
 }
 
 fn adapt(args: &Args) -> Result<()> {
-    check_out(args)?;
+    check_out(&args.out, "an adapter", "safetensors", &args.encoder, &args.inputs)?;
     let settings = settings(args)?;
     let started = Instant::now();
     let transformer = open_transformer(&args.encoder, args.preprocess.as_deref())?;
@@ -131,7 +125,7 @@ fn adapt(args: &Args) -> Result<()> {
     let samples = Samples::read(inputs, &transformer, options)?;
     samples.skipped().iter().for_each(|reason| note!("skipped: {}", escape(&reason.to_string())));
     let room = system::room();
-    if !args.quiet {
+    if !args.how.quiet {
         note!("measuring the encoder as it is");
     }
     let mut trainer =
@@ -154,25 +148,6 @@ fn adapt(args: &Args) -> Result<()> {
         "seconds": started.elapsed().as_secs_f64(), "out": crate::model::raw(&args.out),
     });
     report(args, &adapter, written, &value)
-}
-
-/// Refuses an output that cannot be written, or that is an input.
-fn check_out(args: &Args) -> Result<()> {
-    if args.out.extension().is_none_or(|e| e != "safetensors") {
-        bail!("{}: the name of an adapter must end with .safetensors", shown(&args.out));
-    }
-    if !atomic::parent(&args.out).is_dir() {
-        bail!("{}: its folder does not exist", shown(&args.out));
-    }
-    let place = |path: &Path| path.canonicalize().ok();
-    let weights = Path::new(&args.encoder).join("model.safetensors");
-    let sources = args.inputs.iter().map(PathBuf::as_path).chain([Path::new(&args.encoder), &weights]);
-    if let Some(out) = place(&args.out)
-        && sources.filter_map(place).any(|source| source == out)
-    {
-        bail!("{}: it is an input of the command", shown(&args.out));
-    }
-    Ok(())
 }
 
 fn settings(args: &Args) -> Result<Settings> {
@@ -205,7 +180,7 @@ fn settings(args: &Args) -> Result<Settings> {
 
 /// Prints what training will cost.
 fn announce(args: &Args, trainer: &mut Trainer, resumed: usize) -> Result<()> {
-    if args.quiet {
+    if args.how.quiet {
         return Ok(());
     }
     let (trained, held_out) = trainer.sizes();
@@ -243,13 +218,13 @@ fn train(args: &Args, trainer: &mut Trainer, epochs: usize) -> Result<()> {
     let (started, before) = (Instant::now(), trainer.epochs().len());
     while !trainer.is_done() {
         let number = trainer.epochs().len() + 1;
-        let bar = Count::new(&format!("epoch {number}/{epochs}"), Some(trainer.sizes().0 as u64), args.quiet);
+        let bar = Count::new(&format!("epoch {number}/{epochs}"), Some(trainer.sizes().0 as u64), args.how.quiet);
         let halved = trainer.halved();
         let batch = args.batch as u64;
         let epoch = trainer.epoch(|_| bar.add(batch))?;
         drop(bar);
         trainer.save(&args.out)?;
-        if args.quiet {
+        if args.how.quiet {
             continue;
         }
         if trainer.halved() > halved {
@@ -278,7 +253,7 @@ fn report(args: &Args, adapter: &Adapter, written: bool, value: &Value) -> Resul
         false => format!("{}: not written", shown(&args.out)),
     };
     let words = format!("{place}; {found}\n");
-    Ok(print(&args.json, value, if args.quiet { "" } else { &words })?)
+    Ok(print(&args.how.json, value, if args.how.quiet { "" } else { &words })?)
 }
 
 fn time(seconds: f64) -> String {

@@ -1,18 +1,17 @@
 //! `loranpac embed`: images or texts in, a feature file out.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use loranpac_data::EncodedBy;
-use loranpac_data::atomic;
 use loranpac_data::formats::write_npz;
 use loranpac_encode::{Inputs, Needs};
 use serde_json::json;
 
 use crate::encoding::Encoding;
 use crate::file::Target;
-use crate::json::Json;
+use crate::how::{How, check_out};
 use crate::model::{on_threads, print, shown};
 use crate::raw::Raw;
 use crate::words::count;
@@ -43,36 +42,18 @@ pub struct Args {
     label: Option<String>,
     #[command(flatten)]
     encoding: Encoding,
-    /// Threads [default: all cores]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
     #[command(flatten)]
-    json: Json<true>,
-    /// Print nothing but errors
-    #[arg(long, short)]
-    quiet: bool,
+    how: How,
 }
 
 pub fn main(args: Args) -> Result<()> {
-    on_threads(args.threads, || embed(&args))
+    on_threads(args.how.threads, || embed(&args))
 }
 
 fn embed(args: &Args) -> Result<()> {
-    if args.out.extension().is_none_or(|e| e != "npz") {
-        bail!("{}: the name of a feature file must end with .npz", shown(&args.out));
-    }
-    let place = |path: &Path| path.canonicalize().ok();
-    let sources = args.inputs.iter().map(PathBuf::as_path).chain([Path::new(&args.encoder)]);
-    if let Some(out) = place(&args.out)
-        && sources.filter_map(place).any(|source| source == out)
-    {
-        bail!("{}: it is an input of the command", shown(&args.out));
-    }
-    if !atomic::parent(&args.out).is_dir() {
-        bail!("{}: its folder does not exist", shown(&args.out));
-    }
+    check_out(&args.out, "a feature file", "npz", &args.encoder, &args.inputs)?;
     let started = Instant::now();
-    let raw = Raw::open(&args.encoder, args.layers.as_deref(), &args.encoding, args.quiet)?;
+    let raw = Raw::open(&args.encoder, args.layers.as_deref(), &args.encoding, args.how.quiet)?;
     let inputs = Inputs::open(&args.inputs, &raw.inputs(args.label.as_deref()))?;
     let features = raw.gather(inputs, Needs::Nothing)?;
     let (samples, computed, dim) = (features.len(), features.computed(), features.dim());
@@ -96,5 +77,5 @@ fn embed(args: &Args) -> Result<()> {
         },
         samples - computed,
     );
-    Ok(print(&args.json, &value, if args.quiet { "" } else { &words })?)
+    Ok(print(&args.how.json, &value, if args.how.quiet { "" } else { &words })?)
 }

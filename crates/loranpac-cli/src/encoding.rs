@@ -73,15 +73,14 @@ impl Encoding {
         Ok(Identity { name: Some(encoder.name().to_owned()), reference: Some(reference) })
     }
 
+    /// Returns the folder of the cache, if there is to be one.
+    pub fn folder(&self) -> Option<PathBuf> {
+        if self.no_cache { None } else { self.cache.clone().or_else(default_folder) }
+    }
+
     /// Opens the cache of an encoder.
     pub fn cache(&self, encoder: &dyn Encoder, layers: Option<&[usize]>) -> Result<Option<Cache>> {
-        if self.no_cache {
-            return Ok(None);
-        }
-        let folder = match self.cache.clone().or_else(default_folder) {
-            Some(folder) => folder,
-            None => return Ok(None),
-        };
+        let Some(folder) = self.folder() else { return Ok(None) };
         let row = encoder.dim() * layers.map_or(1, <[usize]>::len);
         let cache = Cache::open(&folder, &Embedding::cache_digest(encoder, layers), row)
             .context("cannot open the cache of features (choose another folder with --cache, or use --no-cache)")?;

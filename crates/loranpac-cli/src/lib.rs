@@ -9,6 +9,7 @@ mod embed;
 mod encoding;
 mod faults;
 mod file;
+mod how;
 mod json;
 mod model;
 mod progress;

@@ -121,6 +121,7 @@ impl SweepBar {
                 let accuracy = record.run.final_accuracy_samples.map_or(String::new(), |a| format!("  {a:.2}%"));
                 self.say(&format!("{}{accuracy}", record.command()));
             }
+            Event::Adapt(words) => self.bar.set_message(words.to_owned()),
             Event::Note(text) => self.note(&text),
         }
     }

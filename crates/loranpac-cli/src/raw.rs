@@ -1,8 +1,10 @@
 //! Raw data that a command encodes before it uses them.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
+use loranpac_bench::adapted::RawPlace;
 use loranpac_data::text::escape;
 use loranpac_encode::{Embedding, EmbeddingOptions, Encoder, FeatureSet, InputOptions, Inputs, Limits, Needs};
 
@@ -87,6 +89,14 @@ impl<'a> Raw<'a> {
             skip_bad: self.encoding.skip_bad,
             ..InputOptions::new(self.encoder.modality())
         }
+    }
+
+    /// The inputs for methods that adapt the encoder; none if it is not a transformer, or adapted already. Adapters are kept beside the cache.
+    pub fn place(&self, inputs: Vec<PathBuf>, options: InputOptions) -> Option<RawPlace> {
+        let preprocess = self.encoding.preprocess.clone();
+        let adapters = self.encoding.folder().map(|folder| folder.join("adapters"));
+        let place = RawPlace { encoder: self.name.to_owned(), preprocess, inputs, options, adapters };
+        place.fits(&*self.encoder).then_some(place)
     }
 
     /// Encodes inputs, with a progress bar, and lists those that were skipped.

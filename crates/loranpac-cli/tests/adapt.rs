@@ -105,3 +105,32 @@ fn only_if_better_writes_nothing_if_it_is_not() {
     let left: Vec<_> = fs::read_dir(world.folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(left.iter().all(|name| !name.to_string_lossy().contains("checkpoint")), "{left:?}");
 }
+
+#[test]
+fn runs_adapt_the_encoder_to_their_tasks() {
+    let world = World::new();
+    let [encoder, photos, cache] = ["vit", "photos", "cache"].map(|name| world.place(name));
+    let runs = |more: &[&str]| -> serde_json::Value {
+        let words = ["run", "--data", &photos, "--encoder", &encoder, "--cache", &cache, "--json", "-", "--inc", "2"];
+        let words =
+            [&words[..], &["--width", "30", "--adapt-epochs", "2", "--adapt-batch", "3", "--quiet"], more].concat();
+        serde_json::from_str(&stdout(&loranpac(&words))).unwrap()
+    };
+    let found = runs(&["--method", "simplecil,adam,ease,loranpac-soft"]);
+    let dims: Vec<_> = found["runs"].as_array().unwrap().iter().map(|run| run["dataset"]["dim"].clone()).collect();
+    assert_eq!(dims, [8, 16, 8, 8], "both features for adam, a subspace per task for ease");
+    let kept = || fs::read_dir(Path::new(&cache).join("adapters")).unwrap().count();
+    assert_eq!(kept(), 1, "adam and ease train the same adapter for a stream of one task");
+    let adapted = runs(&["--method", "simplecil", "--adapt", "adapter", "--adapt-features", "both"]);
+    assert_eq!((&adapted["runs"][0]["dataset"]["dim"], kept()), (&16.into(), 1));
+    assert_eq!(
+        adapted["runs"][0]["accuracy_matrix"], found["runs"][1]["accuracy_matrix"],
+        "adam is class means on both"
+    );
+    runs(&["--method", "simplecil", "--adapt", "ssf", "--per-class", "2"]);
+    assert_eq!(kept(), 2);
+    // Features alone cannot be adapted, and neither can other encoders.
+    refused(&["run", "--data", "digits", "--method", "ease"], &["ease adapts the encoder", "--encoder"]);
+    let basic = ["run", "--data", &photos, "--encoder", "image-basic", "--cache", &cache, "--adapt", "lora"];
+    refused(&basic, &["adapts the encoder"]);
+}

@@ -1,4 +1,4 @@
-//! The modules of every crate form a directed acyclic graph.
+//! The modules of every crate form a directed acyclic graph, and so do those of every folder of modules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// The root of a crate, whose items other modules may not use.
 const ROOT: &str = "lib";
 
-/// The modules that each top-level module of a crate uses.
+/// The modules of a folder that each of them uses.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
 #[test]
@@ -21,8 +21,14 @@ fn modules_have_no_cycles() {
             continue;
         }
         found.insert(name.clone());
-        if let Some(path) = cycle(&graph(&folder.join("src"))) {
+        let source = folder.join("src");
+        if let Some(path) = cycle(&graph(&source)) {
             panic!("the modules of {name} form a cycle: {}", path.join(" -> "));
+        }
+        for folder in folders(&source) {
+            if let Some(path) = cycle(&siblings(&source, &folder)) {
+                panic!("the modules of {} form a cycle: {}", folder.display(), path.join(" -> "));
+            }
         }
     }
     assert!(["loranpac", "loranpac-store", "loranpac-bench"].iter().all(|name| found.contains(*name)), "{found:?}");
@@ -42,6 +48,11 @@ fn paths_of_every_form_are_found() {
     check("use super::super::{a, b::X};", 2, &["a", "b"]);
     check("use crate::Error;", 1, &[ROOT]);
     check("// crate::a\n/// [`crate::b`]\nlet x = 1;\n#[cfg(all(test, unix))]\nmod tests { use crate::c; }", 1, &[]);
+    let exported = exports("pub use a::X;\npub(crate) use b::{Y, Z};\nuse c::{self, W};", &modules);
+    assert_eq!(
+        exported.iter().map(|(name, at)| format!("{name} {at}")).collect::<Vec<_>>(),
+        ["W c", "X a", "Y b", "Z b"]
+    );
     let two = |a: &str, b: &str| Graph::from([("a".into(), [a.into()].into()), ("b".into(), [b.into()].into())]);
     assert_eq!(cycle(&two("b", "a")).unwrap(), ["a", "b", "a"]);
     assert_eq!(cycle(&two("b", "c")), None);
@@ -67,6 +78,49 @@ fn graph(source: &Path) -> Graph {
     graph
 }
 
+/// The folders of modules below a crate's source folder.
+fn folders(source: &Path) -> BTreeSet<PathBuf> {
+    let parents = files(source).into_iter().filter_map(|file| file.parent().map(Path::to_owned));
+    parents.filter(|folder| folder != source).collect()
+}
+
+/// The uses of the modules of a folder among themselves. A name that the folder's `mod.rs` exports stands for the module that has it; what
+/// `mod.rs` itself defines belongs to no module.
+fn siblings(source: &Path, folder: &Path) -> Graph {
+    let own = folder.join("mod.rs");
+    let files: Vec<PathBuf> = files(folder).into_iter().filter(|file| *file != own).collect();
+    let modules: BTreeSet<String> = files.iter().map(|file| module(folder, file).0).collect();
+    let exports = exports(&fs::read_to_string(own).unwrap(), &modules);
+    let inside: Vec<_> = folder.strip_prefix(source).unwrap().iter().map(|part| part.to_string_lossy()).collect();
+    let absolute = format!("crate::{}::", inside.join("::"));
+    let mut graph = Graph::new();
+    for file in &files {
+        let (name, depth) = module(folder, file);
+        let uses = names(&fs::read_to_string(file).unwrap(), &[absolute.clone(), "super::".repeat(depth)]);
+        let uses = uses.into_iter().filter_map(|used| match modules.contains(&used) {
+            true => Some(used),
+            false => exports.get(&used).cloned(),
+        });
+        graph.entry(name).or_default().extend(uses);
+    }
+    for (name, uses) in &mut graph {
+        uses.remove(name);
+    }
+    graph
+}
+
+/// The names that a `mod.rs` exports, with the modules that have them.
+fn exports(text: &str, modules: &BTreeSet<String>) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    for module in modules {
+        let root = format!("use {module}::");
+        for (at, _) in text.match_indices(&root) {
+            all.extend(first_names(&text[at + root.len()..]).into_iter().map(|name| (name, module.clone())));
+        }
+    }
+    all
+}
+
 /// The Rust files of a library, without its tests.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
@@ -76,6 +130,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
             all.extend(files(&path));
         } else if path.extension().is_some_and(|e| e == "rs")
             && !["src/main.rs", "tests.rs"].iter().any(|name| path.ends_with(name))
+            && !path.to_string_lossy().ends_with("_tests.rs")
         {
             all.push(path);
         }
@@ -98,19 +153,27 @@ fn module(source: &Path, file: &Path) -> (String, usize) {
 
 /// The top-level modules that a text uses outside its comments and tests.
 fn used(text: &str, depth: usize, modules: &BTreeSet<String>) -> BTreeSet<String> {
-    let text = text.split("\nmod tests {").next().unwrap_or_default();
+    let place = |name: String| if modules.contains(&name) { name } else { ROOT.to_owned() };
+    names(text, &["crate::".to_owned(), "super::".repeat(depth)]).into_iter().map(place).collect()
+}
+
+/// The first names of the paths that begin with one of the roots, outside comments and tests.
+fn names(text: &str, roots: &[String]) -> BTreeSet<String> {
+    let text = ["\nmod tests {", "\npub(crate) mod tests {"]
+        .iter()
+        .fold(text, |text, start| text.split(start).next().unwrap());
     let text: String =
         text.lines().filter(|line| !line.trim_start().starts_with("//")).map(|line| format!("{line} ")).collect();
-    let mut names = Vec::new();
-    for root in ["crate::".to_owned(), "super::".repeat(depth)] {
-        let starts = text.match_indices(&root).filter(|(at, _)| {
+    let mut names = BTreeSet::new();
+    for root in roots {
+        let starts = text.match_indices(root).filter(|(at, _)| {
             let before = text[..*at].chars().next_back();
             !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':')
         });
         starts.for_each(|(at, _)| names.extend(first_names(&text[at + root.len()..])));
     }
-    let place = |name: String| if modules.contains(&name) { name } else { ROOT.to_owned() };
-    names.into_iter().filter(|name| name != "super").map(place).collect()
+    names.remove("super");
+    names
 }
 
 /// The first names of a path: one, or those of a group in braces.

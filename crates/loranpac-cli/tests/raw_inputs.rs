@@ -230,3 +230,111 @@ fn embed_and_learn_agree_on_the_labels_of_a_table() {
         assert_eq!(raw.as_array().unwrap().len(), count, "{name}");
     }
 }
+
+#[test]
+fn classes_of_folders_do_not_depend_on_how_files_are_divided_among_commands() {
+    let place = Place::new();
+    // The first file has the class "1", a text; the second is a folder with the class folder 1.
+    let first = place.path().join("first");
+    bitmap(&first.join("1/a.bmp"), [0, 0, 200], 1);
+    bitmap(&first.join("cat/b.bmp"), [0, 200, 0], 2);
+    let second = place.path().join("second");
+    bitmap(&second.join("1/c.bmp"), [200, 0, 0], 3);
+    let (first, second) = (first.display().to_string(), second.display().to_string());
+    let classes = |name: &str, commands: &[&[&str]]| {
+        let model = place.at(name);
+        place.say(&["init", &model, "--encoder", "image-basic", "--width", "50"]);
+        for files in commands {
+            place.say(&[&["learn", &model], *files].concat());
+        }
+        json_of(&place, &["inspect", &model, "--json"])["classes"].clone()
+    };
+    let together = classes("together.lrp", &[&[&first, &second]]);
+    assert_eq!(together.as_array().unwrap().len(), 2, "{together}");
+    assert_eq!(together, classes("apart.lrp", &[&[&first], &[&first, &second, "--skip"]]));
+}
+
+#[test]
+fn standard_input_is_checked_like_a_file() {
+    let place = Place::new();
+    let model = place.at("m.lrp");
+    place.say(&["init", &model, "--dim", "2", "--width", "20"]);
+    let learn = |input: &str, more: &[&str]| {
+        let output = place.with_input(&[&["learn", &model, "-", "--format", "jsonl"], more].concat(), input);
+        (output.status.success(), notes(&output))
+    };
+    let samples = || json_of(&place, &["inspect", &model, "--json"])["samples"].clone();
+    let row = |x: &str, label: &str| format!("{{\"x\": [{x}, 1], \"label\": {label}}}\n");
+    let (done, message) = learn("", &[]);
+    assert!(!done && message.contains("standard input"), "{message}");
+    let (done, message) = learn(&row("0.5", "1"), &["-"]);
+    assert!(!done && message.contains("named twice") && samples() == 0, "{message}");
+    let (done, message) = learn(&(row("0.5", "1") + &row("1e30", "2")), &[]);
+    assert!(!done && message.contains("standard input: row 1 has a feature of size 1e30"), "{message}");
+    assert_eq!(samples(), 0);
+    let (done, message) = learn(&(row("0.5", "1") + &row("0.7", "\"1\"")), &[]);
+    assert!(done && message.contains("standard input: the label 1 is a number"), "{message}");
+}
+
+#[test]
+fn inputs_of_standard_input_that_are_skipped_are_listed() {
+    let place = Place::new();
+    let model = place.at("m.lrp");
+    place.say(&["init", &model, "--encoder", "image-basic", "--width", "50"]);
+    bitmap(&place.path().join("good.bmp"), [0, 0, 200], 1);
+    let table = format!("path,label\n{},a\n{},b\n", place.at("good.bmp"), place.at("missing.bmp"));
+    let arguments = ["learn", &model, "-", "--format", "csv", "--text", "path", "--skip-bad"];
+    let output = place.with_input(&arguments, &table);
+    stdout(&output);
+    assert!(notes(&output).contains("skipped: ") && notes(&output).contains("missing.bmp"), "{}", notes(&output));
+}
+
+#[test]
+fn an_unusable_feature_is_named_with_its_row_in_the_file() {
+    let place = Place::new();
+    let (model, table) = (place.at("m.lrp"), place.at("t.jsonl"));
+    place.say(&["init", &model, "--dim", "2", "--width", "20"]);
+    let rows = |count: usize, label: &str| format!("{{\"x\": [0.5, 1], \"label\": {label}}}\n").repeat(count);
+    fs::write(&table, rows(700, "1") + "{\"x\": [1e30, 1], \"label\": 1}\n").unwrap();
+    for task in [&[][..], &["--task-size", "300"]] {
+        place.refused(&[&["learn", &model, &table], task].concat(), &["t.jsonl: row 700 has a feature of size 1e30"]);
+    }
+    // 1 and "1" within one file.
+    fs::write(&table, rows(2, "1") + &rows(1, "\"1\"")).unwrap();
+    let output = place.call(&["learn", &model, &table]);
+    stdout(&output);
+    assert!(notes(&output).contains("the label 1 is a number"), "{}", notes(&output));
+}
+
+#[test]
+fn an_image_that_cannot_be_used_is_named_with_its_folder_or_archive() {
+    let place = Place::new();
+    let photos = place.path().join("photos");
+    bitmap(&photos.join("red/a.bmp"), [0, 0, 200], 1);
+    fs::write(photos.join("red/b.bmp"), "no image").unwrap();
+    let archive = place.at("photos.tar");
+    assert!(Command::new("tar").args(["cf", &archive, "-C", &place.at("photos"), "red"]).status().unwrap().success());
+    let packed = place.at("packed.tar.gz");
+    assert!(Command::new("tar").args(["czf", &packed, "-C", &place.at("photos"), "red"]).status().unwrap().success());
+    for source in [&place.at("photos"), &archive, &packed] {
+        let named = format!("{source}: red/b.bmp: not an image");
+        place.refused(&["embed", "image-basic", source, "-o", &place.at("o.npz")], &[&named]);
+    }
+}
+
+#[test]
+fn a_folder_of_one_class_is_learned_with_its_name() {
+    let place = Place::new();
+    let (model, photos) = (place.at("m.lrp"), place.path().join("reds"));
+    bitmap(&photos.join("a.bmp"), [0, 0, 200], 1);
+    bitmap(&photos.join("b.bmp"), [0, 0, 210], 2);
+    let photos = photos.display().to_string();
+    place.say(&["init", &model, "--encoder", "image-basic", "--width", "50"]);
+    place.refused(&["learn", &model, &photos], &["no labels", "--class NAME"]);
+    place.say(&["learn", &model, &photos, "--class", "red"]);
+    let classes = || json_of(&place, &["inspect", &model, "--json"])["classes"].clone();
+    assert_eq!((&classes()[0]["label"], &classes()[0]["samples"]), (&"red".into(), &2.into()));
+    place.refused(&["learn", &model, &photos, "--class", "red"], &["learned before"]);
+    let labelled = images(place.path()).display().to_string();
+    place.refused(&["learn", &model, &labelled, "--class", "red"], &["labels of their own", "--class"]);
+}

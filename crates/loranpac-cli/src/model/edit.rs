@@ -208,7 +208,7 @@ pub fn relabel(args: RelabelArgs) -> Result<()> {
         let mut model = open(&args.model, EDIT_ROWS)?;
         let (known, dim) = (labels(&model), model.manifest().lift.dim);
         let target = Target::of(&args.model, model.manifest());
-        let (x, own) = read_all(args.edit.samples.open(&args.file, &target)?)?;
+        let (x, own) = read_all(&args.file, args.edit.samples.open(&args.file, &target)?)?;
         let x = Features::new(&x, dim)?;
         let from = match (&args.from, own) {
             (Some(from), _) => match find_label(&known, from) {
@@ -245,7 +245,7 @@ pub fn unlearn(args: UnlearnArgs) -> Result<()> {
         let mut model = open(&args.model, EDIT_ROWS)?;
         let dim = model.manifest().lift.dim;
         let target = Target::of(&args.model, model.manifest());
-        let (x, own) = read_all(args.edit.samples.open_labelled(&args.file, &target)?)?;
+        let (x, own) = read_all(&args.file, args.edit.samples.open_labelled(&args.file, &target)?)?;
         let (x, own) = (Features::new(&x, dim)?, own.unwrap_or_default());
         let tasks = model.manifest().tasks.len();
         match model.unlearn(x, &own, args.edit.again)? {

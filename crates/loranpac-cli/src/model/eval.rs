@@ -81,10 +81,11 @@ fn score(predictor: &Predictor, model: &Path, file: &Path, samples: &Samples) ->
         }
     }
     note_skipped(&reader);
+    let fingerprint = digest.finish();
     if known.is_empty() {
         bail!("{}: none of its samples belongs to a class of the model", shown(file));
     }
-    let fingerprint = Fingerprint { samples: known.len(), ..digest.finish() };
+    let fingerprint = Fingerprint { samples: known.len(), ..fingerprint };
     Ok(Scored { samples: known, unknown, fingerprint })
 }
 

@@ -10,10 +10,10 @@ use loranpac_store::{Session, TaskDigest};
 use serde_json::json;
 
 use super::samples::identity_of;
-use super::survey::{Division, Outlook, Survey, Task, refuse_again, survey};
-use super::{ROWS, Samples, Target, ensure_memory, init, on_threads, parts, print, raw, shown};
+use super::survey::{Division, Outlook, Survey, Task, check, refuse_again, survey};
+use super::{ROWS, Samples, Target, ensure_memory, init, note_skipped, on_threads, parts, print, raw, shown};
 use crate::faults::with_flags;
-use crate::json::Json;
+use crate::how::How;
 use crate::progress::Count;
 use crate::say::{changed, note};
 use crate::words::count;
@@ -29,6 +29,9 @@ pub struct Args {
     /// and tables of texts; each is a task. The training split is read where a file has two. - reads standard input
     #[arg(required = true)]
     files: Vec<PathBuf>,
+    /// The class of all samples, if they have no labels of their own: a folder of images of one class
+    #[arg(long, value_name = "NAME")]
+    class: Option<String>,
     /// Divide files into tasks of N samples, each of which is committed before the next one begins
     #[arg(long, value_name = "N")]
     task_size: Option<usize>,
@@ -41,20 +44,14 @@ pub struct Args {
     /// Do not form the classifier; the first prediction does
     #[arg(long)]
     defer: bool,
-    /// Threads [default: all cores]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
     #[command(flatten)]
-    json: Json<true>,
-    /// Print nothing but errors
-    #[arg(long, short)]
-    quiet: bool,
+    how: How,
     #[command(flatten)]
     samples: Samples,
 }
 
 pub fn main(args: Args) -> Result<()> {
-    on_threads(args.threads, || learn(&args))
+    on_threads(args.how.threads, || learn(&args))
 }
 
 fn learn(args: &Args) -> Result<()> {
@@ -62,8 +59,12 @@ fn learn(args: &Args) -> Result<()> {
     if args.task_size == Some(0) {
         bail!("--task-size 0 is not possible: a task has at least one sample");
     }
+    if args.files.iter().filter(|file| file.as_os_str() == "-").count() > 1 {
+        bail!("standard input is named twice, but can be read only once; name it once");
+    }
     // Every file is opened before the first is learned, so that a wrong name changes nothing.
-    let mut target = Target::of(&args.model, model.manifest()).read_twice(args.quiet);
+    let mut target = Target::of(&args.model, model.manifest());
+    target = target.read_twice(args.how.quiet).of_class(args.class.as_deref());
     let mut seen = args.samples.named_encoder(&target)?;
     for file in args.files.iter().filter(|file| file.as_os_str() != "-") {
         let reader = args.samples.open_labelled(file, &target)?;
@@ -87,12 +88,15 @@ fn learn(args: &Args) -> Result<()> {
     let mut surveys = Vec::new();
     for file in &args.files {
         let stdin = file.as_os_str() == "-";
-        surveys.push(if stdin { None } else { Some(survey(&model, file, &division, &target, &mut outlook)?) });
+        let plan = if stdin { None } else { Some(survey(&model, file, &division, &target, &mut outlook)?) };
+        // The classes of folders in the next file are the same whether this one was learned by this command or before.
+        target.labels.extend(plan.iter().flat_map(|plan| plan.new_labels.iter().cloned()));
+        surveys.push(plan);
     }
     let (mut tasks, mut skipped) = (0, 0);
     let last = args.files.len() - 1;
     for (index, (file, plan)) in args.files.iter().zip(surveys).enumerate() {
-        let (done, left) = learn_file(&mut model, file, args, &target, (plan, index == last))?;
+        let (done, left) = learn_file(&mut model, file, args, &target, (plan, index == last), &mut outlook)?;
         tasks += done;
         skipped += left;
     }
@@ -128,11 +132,11 @@ fn learn(args: &Args) -> Result<()> {
     if let Some(verdict) = verdict {
         words += &format!("{verdict}\n");
     }
-    if args.quiet && !args.json.to_stdout() {
-        let saved = args.json.save(&format!("{value:#}\n"));
+    if args.how.quiet && !args.how.json.to_stdout() {
+        let saved = args.how.json.save(&format!("{value:#}\n"));
         return Ok(if tasks > 0 { changed(saved) } else { saved }?);
     }
-    let printed = print(&args.json, &value, &words);
+    let printed = print(&args.how.json, &value, &words);
     Ok(if tasks > 0 { changed(printed) } else { printed }?)
 }
 
@@ -146,13 +150,14 @@ fn model_verdict(model: &mut Session) -> Result<Option<String>> {
 }
 
 /// Learns the tasks of a file, whose survey is known unless it is standard input; `last` is whether no file follows. Returns
-/// the numbers of learned and of skipped tasks.
+/// the numbers of learned and of skipped tasks. Labels of standard input are added to `outlook`.
 fn learn_file(
     model: &mut Session,
     file: &Path,
     args: &Args,
     target: &Target,
     (plan, last): (Option<Survey>, bool),
+    outlook: &mut Outlook,
 ) -> Result<(usize, usize)> {
     // Tasks learned before this file, with their counts: a task that occurs twice in the file is learned twice.
     let mut known: HashMap<String, usize> = HashMap::new();
@@ -171,7 +176,7 @@ fn learn_file(
     let plan = plan.map(|plan| plan.tasks);
     let (mut done, mut left) = (0, 0);
     let total = plan.as_ref().map(|plan| plan.iter().map(|task| task.samples).sum::<usize>() as u64);
-    let bar = Count::new(&name, total, args.quiet);
+    let bar = Count::new(&name, total, args.how.quiet);
     let mut reader = args.samples.open_labelled(file, target)?;
     for number in 0.. {
         let planned = plan.as_ref().map(|plan| plan.get(number));
@@ -186,6 +191,11 @@ fn learn_file(
             let most = size.map_or(ROWS, |size| ROWS.min(size - digest.samples()));
             let Some(batch) = reader.next(most)? else { break };
             let (x, labels) = (batch.x, batch.labels.unwrap_or_default());
+            if stdin {
+                check(model.manifest(), Features::new(&x, dim)?, file, batch.first)?;
+                let new = outlook.add(&labels);
+                outlook.warn_twins(file, &new);
+            }
             digest.add(Features::new(&x, dim)?, &labels);
             bar.add(labels.len() as u64);
             if skip {
@@ -237,6 +247,12 @@ fn learn_file(
         model.commit()?;
         done += 1;
     }
+    if stdin {
+        note_skipped(&reader);
+        if done + left == 0 {
+            bail!("{}: there are no samples in it", shown(file));
+        }
+    }
     Ok((done, left))
 }
 
@@ -245,8 +261,11 @@ fn check_memory(model: &Session, name: &str, plan: &Survey, args: &Args, known: 
     let manifest = model.manifest();
     let left_out = |task: &&Task| args.skip && known.contains_key(&task.digest);
     let new = plan.tasks.iter().filter(|task| !left_out(task)).map(|task| task.samples);
-    let sizes =
-        StreamSizes { samples: new.clone().sum(), largest_task: new.max().unwrap_or(0), classes: plan.new_classes };
+    let sizes = StreamSizes {
+        samples: new.clone().sum(),
+        largest_task: new.max().unwrap_or(0),
+        classes: plan.new_labels.len(),
+    };
     ensure_memory(&args.model, manifest, manifest.learn_bytes(&sizes)?)
         .with_context(|| format!("{name} cannot be learned"))
 }

@@ -20,7 +20,7 @@ use loranpac::memory;
 use loranpac::{Classifier, Label, UNCALIBRATED};
 use loranpac_data::disk::open_through_links;
 use loranpac_data::system;
-use loranpac_data::text::{escape, integer};
+use loranpac_data::text::integer;
 use loranpac_store::{Identity, Inference, Manifest, Session};
 
 use crate::json::Json;
@@ -28,6 +28,7 @@ use crate::say::{Unwritten, note};
 use crate::threads::threads;
 use crate::words::count;
 
+pub use crate::words::{named, raw, shown};
 pub use loranpac_store::ROWS;
 pub use samples::{Samples, Target, labelled, note_skipped, read_all};
 
@@ -198,24 +199,6 @@ pub fn parts(manifest: &Manifest) -> String {
         true => count(manifest.rank(), "sample") + " kept",
         false => count(manifest.rank(), "direction"),
     }
-}
-
-/// Formats a path for messages: on one line, and without control characters.
-pub fn shown(path: &Path) -> String {
-    if path.as_os_str() == "-" {
-        return "standard input".to_owned();
-    }
-    escape(&raw(path)).into_owned()
-}
-
-/// Formats a path for JSON and records.
-pub fn raw(path: &Path) -> String {
-    path.display().to_string()
-}
-
-/// Formats a label for messages, like [`shown`].
-pub fn named(label: &Label) -> String {
-    escape(&label.to_string()).into_owned()
 }
 
 /// Prints JSON or text.

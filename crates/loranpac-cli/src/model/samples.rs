@@ -16,7 +16,7 @@ use loranpac_encode::{
 };
 use loranpac_store::{Identity, Manifest, Reference};
 
-use super::{ROWS, raw, shown};
+use super::{ROWS, new_label, raw, shown};
 use crate::encoding::Encoding;
 use crate::progress::Count;
 use crate::say::note;
@@ -60,8 +60,10 @@ pub struct Target {
     dim: usize,
     /// Its encoder.
     pub encoder: Identity,
-    /// Labels of its classes.
-    labels: Vec<Label>,
+    /// Labels of its classes, and of the files that it will have learned before the next one.
+    pub labels: Vec<Label>,
+    /// The class of all samples, which have no labels of their own.
+    class: Option<Label>,
     /// Whether the samples are read twice.
     twice: bool,
     /// Whether the progress of encoding is not shown.
@@ -77,7 +79,7 @@ impl Target {
     pub fn new(path: &Path, dim: usize, encoder: Identity, labels: &[Label]) -> Target {
         let (opened, interim) = (OnceLock::new(), OnceLock::new());
         let labels = labels.to_vec();
-        Target { path: path.to_owned(), dim, encoder, labels, twice: false, quiet: false, opened, interim }
+        Target { path: path.to_owned(), dim, encoder, labels, class: None, twice: false, quiet: false, opened, interim }
     }
 
     /// The model with this manifest.
@@ -89,6 +91,13 @@ impl Target {
     /// The same, for a command that reads samples twice.
     pub fn read_twice(self, quiet: bool) -> Target {
         Target { twice: true, quiet, ..self }
+    }
+
+    /// The same, for samples of one class, as the user writes it.
+    pub fn of_class(self, class: Option<&str>) -> Target {
+        let known = |text: &str| self.labels.iter().find(|label| label.to_string() == text).cloned();
+        let class = class.map(|text| known(text).unwrap_or_else(|| new_label(&self.labels, text)));
+        Target { class, ..self }
     }
 
     /// Whether the encoder can be opened again.
@@ -149,7 +158,14 @@ impl Samples {
 
     /// Opens the training samples, or all samples, of a file with labels.
     pub fn open_labelled(&self, path: &Path, target: &Target) -> Result<Reader> {
-        labelled(path, self.open(path, target)?)
+        let reader = self.open(path, target)?;
+        match &target.class {
+            None => labelled(path, reader),
+            Some(_) if reader.has_labels() => {
+                bail!("{}: its samples have labels of their own; leave out --class", shown(path))
+            }
+            Some(class) => Ok(reader.with_class(class.clone())),
+        }
     }
 
     /// Returns the encoder that the user names with --encoder: an encoder that exists, or else a name.
@@ -240,7 +256,8 @@ impl Samples {
             ..InputOptions::new(encoder.modality())
         };
         let mut cache = self.encoding.cache(&*encoder, None)?;
-        if target.twice && !cache.as_ref().is_some_and(Cache::stores) {
+        // Features that are there stay there for the second time, even if a cache has become writable since the first.
+        if target.twice && (target.interim.get().is_some() || !cache.as_ref().is_some_and(Cache::stores)) {
             cache = Some(target.interim(encoder.dim(), cache)?);
         }
         let options = RawOptions {
@@ -278,31 +295,33 @@ impl Samples {
     }
 }
 
-/// Reads standard input as a table: lines of text become one.
+/// Reads standard input: a table, or lines of text.
 fn standard_input(format: &str) -> Result<RawSource<'static>> {
     const NAME: &str = "standard input";
-    let lines = format == "txt";
-    let Some(table) = formats::find(if lines { "jsonl" } else { format }) else {
+    let table = formats::find(format);
+    if table.is_none() && format != "txt" {
         bail!("{NAME}: there is no format {format:?}; texts can be txt, csv, tsv, jsonl or parquet");
-    };
+    }
     let mut bytes = Vec::new();
     io::stdin().lock().take(MOST_STDIN + 1).read_to_end(&mut bytes).context("cannot read standard input")?;
     if bytes.len() as u64 > MOST_STDIN {
         bail!("{NAME}: more than {} MiB of texts; give a file instead", MOST_STDIN >> 20);
     }
-    if lines {
-        let text = String::from_utf8(bytes).with_context(|| format!("{NAME}: not valid UTF-8"))?;
-        let line = |line| format!("{}\n", serde_json::json!({ "text": line }));
-        bytes = text.lines().map(line).collect::<String>().into_bytes();
+    if let Some(table) = table {
+        return Ok(RawSource::Table(NAME, bytes.into(), table));
     }
-    Ok(RawSource::Table(NAME, bytes.into(), table))
+    let text = String::from_utf8(bytes).with_context(|| format!("{NAME}: not valid UTF-8"))?;
+    Ok(RawSource::Lines(NAME, text.into()))
 }
 
 /// Refuses samples without labels.
 pub fn labelled(path: &Path, reader: Reader) -> Result<Reader> {
     if !reader.has_labels() {
         match path.is_dir() {
-            true => bail!("{}: no labels; put the images of each class into a folder, CLASS/*", shown(path)),
+            true => bail!(
+                "{}: no labels; put the images of each class into a folder, CLASS/*, or learn them with --class NAME",
+                shown(path)
+            ),
             false => bail!("{}: no labels; name their column, key or array with --label", shown(path)),
         }
     }
@@ -315,7 +334,7 @@ pub fn note_skipped(reader: &Reader) {
 }
 
 /// Reads everything in a file: for commands that need all of it at once.
-pub fn read_all(mut reader: Reader) -> Result<(Vec<f32>, Option<Vec<Label>>)> {
+pub fn read_all(path: &Path, mut reader: Reader) -> Result<(Vec<f32>, Option<Vec<Label>>)> {
     let (mut x, mut labels) = (Vec::new(), Vec::new());
     let labelled = reader.has_labels();
     while let Some(batch) = reader.next(ROWS)? {
@@ -325,7 +344,7 @@ pub fn read_all(mut reader: Reader) -> Result<(Vec<f32>, Option<Vec<Label>>)> {
     }
     note_skipped(&reader);
     if x.is_empty() {
-        bail!("there are no samples in the file");
+        bail!("{}: there are no samples in it", shown(path));
     }
     Ok((x, labelled.then_some(labels)))
 }

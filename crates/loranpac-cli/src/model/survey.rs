@@ -1,15 +1,15 @@
 //! The first pass of `loranpac learn` over its files: everything that can be wrong with them is found before the first is
 //! learned.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use loranpac::{Features, Label};
 use loranpac_data::Reader;
 use loranpac_store::{Encoder, Fingerprint, Manifest, Session, TaskDigest};
 
-use super::{ROWS, Samples, Target, note_skipped, raw, shown};
+use super::{ROWS, Samples, Target, named, note_skipped, raw, shown};
 use crate::say::note;
 
 /// How files are divided into tasks, and which tasks are learned.
@@ -32,14 +32,14 @@ pub struct Task {
 /// The results of a first pass over a file.
 pub struct Survey {
     pub tasks: Vec<Task>,
-    /// Classes that neither the model nor the files before it have.
-    pub new_classes: usize,
+    /// Labels that neither the model nor the files before it have, in the order of their first samples.
+    pub new_labels: Vec<Label>,
 }
 
 /// What the model will be when the files that were surveyed have been learned.
 pub struct Outlook {
-    /// Labels of its classes, by how they are written.
-    labels: HashMap<String, Label>,
+    /// Labels of its classes, by how they are written: a number and a text can be written in the same way.
+    labels: HashMap<String, Vec<Label>>,
     classes: usize,
     encoder: Encoder,
     /// Digests of the tasks in these files, and the files.
@@ -49,9 +49,37 @@ pub struct Outlook {
 impl Outlook {
     /// The model as it is.
     pub fn of(manifest: &Manifest) -> Outlook {
-        let labels = manifest.classes.iter().map(|class| (class.label.to_string(), class.label.clone())).collect();
         let (classes, encoder) = (manifest.classes.len(), manifest.encoder.clone());
-        Outlook { labels, classes, encoder, tasks: HashMap::new() }
+        let mut outlook = Outlook { labels: HashMap::new(), classes, encoder, tasks: HashMap::new() };
+        manifest.classes.iter().for_each(|class| drop(outlook.add(std::slice::from_ref(&class.label))));
+        outlook
+    }
+
+    /// Adds labels; returns those that are new.
+    pub fn add(&mut self, labels: &[Label]) -> Vec<Label> {
+        let mut new = Vec::new();
+        for label in labels {
+            let known = self.labels.entry(label.to_string()).or_default();
+            if !known.contains(label) {
+                known.push(label.clone());
+                new.push(label.clone());
+            }
+        }
+        new
+    }
+
+    /// Warns if a new label of a file is written like another class: 1 and "1".
+    pub fn warn_twins(&self, file: &Path, new: &[Label]) {
+        if let Some(label) = new.iter().find(|label| self.labels[&label.to_string()].len() > 1) {
+            let (this, other) = match label {
+                Label::Integer(_) => ("number", "text"),
+                Label::Text(_) => ("text", "number"),
+            };
+            let (name, label) = (shown(file), named(label));
+            note!(
+                "warning: {name}: the label {label} is a {this}, but another class has the {other} {label}: they differ"
+            );
+        }
     }
 }
 
@@ -68,28 +96,18 @@ pub fn survey(
     let mut reader: Reader = division.samples.open_labelled(file, target)?;
     let mut seen = Encoder::default();
     let mut tasks = Vec::new();
-    let mut new_labels = HashSet::new();
-    let mut twin = None;
+    let mut new_labels = Vec::new();
     loop {
         let mut digest = TaskDigest::default();
         while division.task_size.is_none_or(|size| digest.samples() < size) {
             let most = division.task_size.map_or(ROWS, |size| ROWS.min(size - digest.samples()));
             let Some(batch) = reader.next(most)? else { break };
             let x = Features::new(&batch.x, dim)?;
-            x.validate(dim)
-                .and_then(|()| manifest.config.accepts(x))
-                .map_err(|e| anyhow::anyhow!("{}: from row {} on: {e}", shown(file), batch.first))?;
+            check(manifest, x, file, batch.first)?;
             let labels = batch.labels.unwrap_or_default();
             digest.add(x, &labels);
             seen.add(x);
-            for label in labels {
-                match outlook.labels.get(&label.to_string()) {
-                    Some(known) if *known == label => continue,
-                    Some(_) => twin = twin.or_else(|| Some(label.clone())),
-                    None => {}
-                }
-                new_labels.insert(label);
-            }
+            new_labels.extend(outlook.add(&labels));
         }
         if digest.samples() == 0 {
             break;
@@ -103,24 +121,20 @@ pub fn survey(
     }
     check_new(model, file, division, &tasks, outlook)?;
     let name = shown(file);
-    if let Some(label) = twin {
-        let (new, old) = match label {
-            Label::Integer(_) => ("number", "text"),
-            Label::Text(_) => ("text", "number"),
-        };
-        note!(
-            "warning: the label {label} of {name} is a {new}, but the model has a class with the {old} {label}: they differ"
-        );
-    }
+    outlook.warn_twins(file, &new_labels);
     if let Some(reason) = outlook.encoder.unlike(&seen, outlook.classes) {
         note!("warning: the samples of {name} look like another encoder's: {reason}");
     }
-    let new_classes = new_labels.len();
-    outlook.classes += new_classes;
-    outlook.labels.extend(new_labels.into_iter().map(|label| (label.to_string(), label)));
+    outlook.classes += new_labels.len();
     outlook.encoder.join(&seen);
     outlook.tasks.extend(tasks.iter().map(|task| (task.digest.clone(), name.clone())));
-    Ok(Survey { tasks, new_classes })
+    Ok(Survey { tasks, new_labels })
+}
+
+/// Refuses samples that the model cannot learn. `first` is the number of the first row.
+pub fn check(manifest: &Manifest, x: Features<'_>, file: &Path, first: usize) -> Result<()> {
+    let checked = x.validate(manifest.lift.dim).and_then(|()| manifest.config.accepts(x));
+    checked.map_err(|error| error.after_rows(first)).with_context(|| shown(file))
 }
 
 /// Refuses tasks that the model, or a file before this one, has, unless the user wants them skipped or learned again.

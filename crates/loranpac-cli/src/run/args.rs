@@ -116,7 +116,11 @@ impl Args {
         let features = raw.gather(inputs, Needs::Experiment).with_context(place)?;
         let dataset = features.dataset(input::stem(&self.data)).with_context(place)?;
         let label = self.label.iter().flat_map(|label| ["--label".to_owned(), label.clone()]);
-        Ok(Source::encoded(&self.data, self.raw.words().into_iter().chain(label).collect(), dataset))
+        let source = Source::encoded(&self.data, self.raw.words().into_iter().chain(label).collect(), dataset);
+        Ok(match raw.place(vec![self.data.clone()], raw.inputs(self.label.as_deref())) {
+            Some(place) => source.with_raw(place),
+            None => source,
+        })
     }
 
     /// Reads a data set. Raw data without an encoder are refused with advice.
@@ -164,11 +168,17 @@ impl Args {
 impl Request<'_> {
     /// Returns the runs on a data set: every method for each class order. Methods that need arrays which the file does
     /// not have are dropped if they were selected by `all`, and refused if they are named.
-    pub fn specs(&self, dataset: &Dataset) -> Result<Vec<Spec>> {
+    pub fn specs(&self, dataset: &Dataset, raw: bool) -> Result<Vec<Spec>> {
         let mut methods = Vec::new();
         for method in &self.methods {
             let name = method.name;
-            if method.input != Input::Layers || !dataset.train.layers.is_empty() {
+            if method.input.adapts() && !raw && !self.args.is_named(method) {
+                if !self.args.quiet {
+                    note!(
+                        "note: {name} is left out, because it needs images or texts and an encoder that can be adapted"
+                    );
+                }
+            } else if method.input != Input::Layers || !dataset.train.layers.is_empty() {
                 methods.push(name);
             } else if self.args.is_named(method) {
                 bail!(

@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 use loranpac_bench::plan::Plan;
 use loranpac_bench::report;
 use loranpac_bench::run::{Run, SCHEMA};
+use loranpac_data::text::escape;
 use serde_json::json;
 
 pub use args::Args;
@@ -45,16 +46,25 @@ pub fn main(args: Args) -> Result<()> {
 
 fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
     let request = args.check()?;
-    let dataset = args.open(&args.source()?)?;
-    let specs = request.specs(&dataset)?;
+    let source = args.source()?;
+    let dataset = args.open(&source)?;
+    let specs = request.specs(&dataset, source.raw().is_some())?;
     let mut maps = request.maps()?;
-    let mut plan = Plan::new(&mut maps, dataset, specs, request.resources(threads)).map_err(|e| request.explain(e))?;
+    let mut raw = source.raw();
+    let mut plan = Plan::with_raw(&mut maps, dataset, raw.as_mut(), specs, request.resources(threads))
+        .map_err(|e| request.explain(e))?;
     let names: Vec<String> = plan.specs().map(|spec| spec.method.clone()).collect();
     let mut runs = Vec::new();
     save(args, &runs)?; // An unwritable path is reported now, not after hours.
     for (number, name) in names.iter().enumerate() {
         let bar = Bar::new(name, args.quiet);
-        runs.push(plan.run(number, &mut |progress| {
+        let mut say = |words: &str| {
+            if !args.quiet {
+                note!("{}", escape(words));
+            }
+            ControlFlow::Continue(())
+        };
+        runs.push(plan.run_and_say(number, &mut say, &mut |progress| {
             bar.update(progress);
             ControlFlow::Continue(())
         })?);

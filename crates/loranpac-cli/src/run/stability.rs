@@ -21,9 +21,10 @@ pub fn main(args: &Args, threads: usize) -> Result<()> {
     let source = args.source()?;
     let dataset = args.open(&source)?;
     let (name, classes) = (dataset.name.clone(), dataset.classes.len());
-    let specs = request.specs(&dataset)?;
+    let specs = request.specs(&dataset, source.raw().is_some())?;
     // Invalid runs are an error now, not a note for each of their variations.
-    let bases: Vec<_> = Plan::new(&mut Maps::default(), dataset, specs, Resources::threads(threads))
+    let (mut maps, mut raw) = (Maps::default(), source.raw());
+    let bases: Vec<_> = Plan::with_raw(&mut maps, dataset, raw.as_mut(), specs, Resources::threads(threads))
         .map_err(|e| request.explain(e))?
         .specs()
         .cloned()

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-use crate::world::World;
+use crate::world::{World, message};
 
 /// How a server answers a request to embed some texts; false closes the connection at once.
 type Answer = fn(&mut TcpStream, usize) -> std::io::Result<()>;
@@ -92,8 +92,8 @@ fn embeddings_of_other_sizes_from_batch_to_batch_are_refused() {
     };
     refused(one, &["embedding 0 has 3 numbers, others have 2"]);
     refused(
-        |s, n| send(s, "200 OK", &if n == 6 { embeddings(5, "[1, 2]") } else { embeddings(n, "[1, 2]") }),
-        &["5 embeddings for 6 texts"],
+        |s, n| send(s, "200 OK", &if n == 8 { embeddings(7, "[1, 2]") } else { embeddings(n, "[1, 2]") }),
+        &["7 embeddings for 8 texts"],
     );
 }
 
@@ -131,4 +131,30 @@ fn a_busy_server_is_asked_again_after_the_time_that_it_names() {
 #[test]
 fn a_server_that_fails_every_time_is_an_error_at_last() {
     refused(|s, _| send(s, "500 Internal Server Error", "it broke"), &["status 500", "it broke"]);
+}
+
+/// Embeddings of length 1 in a direction that grows with `turn`, in degrees.
+fn turned(count: usize, turn: f32) -> String {
+    let (y, x) = turn.to_radians().sin_cos();
+    embeddings(count, &format!("[{x}, {y}]"))
+}
+
+#[test]
+fn a_server_whose_model_changes_during_a_command_changes_nothing() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static REQUESTS: AtomicUsize = AtomicUsize::new(0);
+    // The first batch of `learn` has the old model's answers, the second those of another.
+    let address = serve(|s, n| {
+        let old = REQUESTS.fetch_add(1, Ordering::Relaxed) < 3;
+        send(s, "200 OK", &turned(n, if old { 10.0 } else { 50.0 }))
+    });
+    let world = world(70);
+    assert!(world.call(&["init", "m.lrp", "--encoder", &address, "--width", "20"]).status.success());
+    let output = world.call(&["learn", "m.lrp", "t.csv", "--encoder", &address, "--cache", "cache"]);
+    assert!(!output.status.success() && message(&output).contains("model has changed"), "{}", message(&output));
+    let learned = world.call(&["inspect", "m.lrp", "--json"]).stdout;
+    assert_eq!(serde_json::from_slice::<serde_json::Value>(&learned).unwrap()["samples"], 0);
+    // What is in the cache is the old model's.
+    let output = world.call(&["learn", "m.lrp", "t.csv", "--encoder", &address, "--cache", "cache"]);
+    assert!(message(&output).contains("not those in the cache"), "{}", message(&output));
 }
