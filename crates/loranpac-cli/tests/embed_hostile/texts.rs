@@ -44,10 +44,21 @@ fn quotes_that_are_not_closed_do_not_swallow_rows() {
 }
 
 #[test]
-fn empty_and_very_long_texts_are_encoded() {
+fn empty_texts_are_refused_with_their_places() {
+    let world = World::new();
+    world.write("empty.csv", "text,label\nhello,1\n\"  \",2\n");
+    world.refused("text-ngrams", "empty.csv", &["empty.csv:3: the text is empty"]);
+    world.skips("text-ngrams", "empty.csv", &["empty.csv:3"]);
+    world.write("notes/a/empty.txt", b" \n");
+    world.write("notes/b/good.txt", b"hello");
+    world.refused("text-ngrams", "notes", &["a/empty.txt: the text is empty"]);
+}
+
+#[test]
+fn very_long_texts_are_encoded() {
     let world = World::new();
     let long = "word ".repeat(200_000);
-    world.write("long.csv", format!("text,label\n,1\n{long},2\n{},3\n", "x".repeat(1 << 20)));
+    world.write("long.csv", format!("text,label\n{long},2\n{},3\n", "x".repeat(1 << 20)));
     world.accepted("text-ngrams", "long.csv", &[]);
     crate::made::write_bert(&world.at("bert"));
     world.accepted("bert", "long.csv", &[]);

@@ -37,6 +37,7 @@ pub(super) enum Opening {
     /// From a source that is read once from the beginning to the end, and its number of bytes, if known.
     Stream(fn(&Path, Bytes, Option<u64>, &Options) -> Opened<dyn Rows>),
     /// From a source that can seek, as a table.
+    #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet files are opened like this"))]
     Table(fn(&Path, Shared, &Options) -> Opened<dyn Rows>),
     /// From a source that can seek, as named arrays.
     Arrays(fn(&Path, Shared) -> Opened<dyn Container>),

@@ -53,6 +53,7 @@ impl Shared {
     }
 
     /// A copy of at most `length` bytes from `start` on. Allocates no more than the source has.
+    #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet files are read like this"))]
     pub fn copy(&self, start: u64, length: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.window(start, length).read_to_end(&mut bytes)?;

@@ -8,9 +8,7 @@ use loranpac_data::disk;
 
 use super::layout::{self, Listing};
 use super::outline::Found;
-use super::{
-    Input, InputOptions, LONGEST_LIST, Outline, Present, Source, Tags, read_limited, same_type, shown, to_data,
-};
+use super::{About, Input, InputOptions, LONGEST_LIST, Present, Source, Tags, read_limited, same_type, shown, to_data};
 use crate::error::Error;
 use crate::regular;
 
@@ -24,9 +22,7 @@ pub(super) struct Files {
     files: std::vec::IntoIter<Entry>,
     /// The folder that contains them.
     folder: Option<String>,
-    skipped: Vec<String>,
-    outline: Option<Outline>,
-    present: Present,
+    about: About,
     options: InputOptions,
 }
 
@@ -51,14 +47,14 @@ impl Files {
             let failed = |source| Error::Read { path: paths[at].clone(), source };
             read_limited(&found[at].name, regular::open(&paths[at]).map_err(failed)?, LONGEST_LIST)
         };
-        let Listing { inputs, skipped, outline, present } = layout::list(path, &found, options, false, read)?;
+        let Listing { inputs, about } = layout::list(path, &found, options, false, read)?;
         let file = |(at, tags): (usize, Tags)| {
             let (name, path) = (found[at].name.clone(), paths[at].clone());
             Entry { name, path, tags, place: None }
         };
         let files = inputs.into_iter().map(file).collect::<Vec<_>>().into_iter();
         let folder = Some(path.display().to_string());
-        Ok(Files { files, folder, skipped, outline: Some(outline), present, options: options.clone() })
+        Ok(Files { files, folder, about, options: options.clone() })
     }
 
     /// The files of a list: one path per line, optionally followed by a blank and a label.
@@ -93,8 +89,8 @@ impl Files {
         }
         same_type(files.iter_mut().filter_map(|file| file.tags.label.as_mut()).collect());
         let present = Present::of(files.iter().map(|file| &file.tags));
-        let files = files.into_iter();
-        Ok(Files { files, folder: None, skipped, outline: None, present, options: options.clone() })
+        let about = About { present, skipped, outline: None };
+        Ok(Files { files: files.into_iter(), folder: None, about, options: options.clone() })
     }
 
     /// One file.
@@ -102,26 +98,18 @@ impl Files {
         let name = layout::readable(path.as_os_str().as_encoded_bytes());
         let file = Entry { name, path: path.to_owned(), tags: Tags::default(), place: None };
         let present = Present { names: true, ..Present::default() };
-        let (files, skipped) = (vec![file].into_iter(), Vec::new());
-        Files { files, folder: None, skipped, outline: None, present, options: options.clone() }
+        let about = About { present, ..About::default() };
+        Files { files: vec![file].into_iter(), folder: None, about, options: options.clone() }
     }
 }
 
 impl Source for Files {
-    fn present(&self) -> Present {
-        self.present
+    fn about(&self) -> &About {
+        &self.about
     }
 
     fn len(&self) -> Option<usize> {
         Some(self.files.len())
-    }
-
-    fn skipped(&self) -> &[String] {
-        &self.skipped
-    }
-
-    fn outline(&self) -> Option<&Outline> {
-        self.outline.as_ref()
     }
 
     fn next(&mut self) -> Option<Result<Input, Error>> {

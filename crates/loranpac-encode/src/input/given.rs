@@ -2,24 +2,26 @@
 
 use std::sync::Arc;
 
-use super::{Data, Input, Present, Source};
+use super::{About, Data, Input, Present, Source};
 use crate::error::Error;
 
 /// Inputs without tags, one after the other.
 pub(super) struct Given<I> {
+    about: About,
     inputs: I,
 }
 
 impl<I> Given<I> {
     /// The inputs of an iterator.
     pub fn new(inputs: I) -> Given<I> {
-        Given { inputs }
+        let present = Present { names: true, ..Present::default() };
+        Given { about: About { present, ..About::default() }, inputs }
     }
 }
 
 impl<I: Iterator<Item = Result<Input, Error>> + Send> Source for Given<I> {
-    fn present(&self) -> Present {
-        Present { names: true, ..Present::default() }
+    fn about(&self) -> &About {
+        &self.about
     }
 
     fn len(&self) -> Option<usize> {
@@ -36,6 +38,7 @@ impl<I: Iterator<Item = Result<Input, Error>> + Send> Source for Given<I> {
 
 /// The lines of a text, each of which is one.
 pub(super) struct Lines {
+    about: About,
     text: Arc<str>,
     /// Where the next line begins, and its number.
     next: (usize, usize),
@@ -44,13 +47,13 @@ pub(super) struct Lines {
 impl Lines {
     /// The lines of a text, without tags.
     pub fn new(text: Arc<str>) -> Lines {
-        Lines { text, next: (0, 0) }
+        Lines { about: About::default(), text, next: (0, 0) }
     }
 }
 
 impl Source for Lines {
-    fn present(&self) -> Present {
-        Present::default()
+    fn about(&self) -> &About {
+        &self.about
     }
 
     fn len(&self) -> Option<usize> {

@@ -162,20 +162,23 @@ pub(crate) fn same_type(labels: Vec<&mut Label>) {
     }
 }
 
+/// What is known about a source before its inputs are read.
+#[derive(Default)]
+struct About {
+    /// Which tags the inputs of all splits have.
+    present: Present,
+    /// Files of other kinds.
+    skipped: Vec<String>,
+    /// What the listing of a folder or an archive shows.
+    outline: Option<Outline>,
+}
+
 /// A source of inputs.
 trait Source: Send {
-    /// Which tags its inputs have.
-    fn present(&self) -> Present;
+    /// What is known before its inputs are read.
+    fn about(&self) -> &About;
     /// Number of inputs, if it is known before they are read.
     fn len(&self) -> Option<usize>;
-    /// Files that were skipped.
-    fn skipped(&self) -> &[String] {
-        &[]
-    }
-    /// What the listing of a folder or an archive shows.
-    fn outline(&self) -> Option<&Outline> {
-        None
-    }
     /// The next input; none at the end. After [`Error::Input`] and [`Error::Read`] the next one can be read.
     fn next(&mut self) -> Option<Result<Input, Error>>;
 }
@@ -219,7 +222,7 @@ impl Inputs {
 
     /// Which tags the inputs have; some of them, if there are several sources.
     pub fn present(&self) -> Present {
-        self.sources.iter().map(|source| source.present()).fold(Present::default(), |seen, more| Present {
+        self.sources.iter().map(|source| source.about().present).fold(Present::default(), |seen, more| Present {
             labels: seen.labels || more.labels,
             splits: seen.splits || more.splits,
             names: seen.names || more.names,
@@ -234,14 +237,14 @@ impl Inputs {
     /// What the listing shows, if there is one source, which is a folder or an archive.
     pub fn outline(&self) -> Option<&Outline> {
         match &self.sources[..] {
-            [source] => source.outline(),
+            [source] => source.about().outline.as_ref(),
             _ => None,
         }
     }
 
     /// Files that were skipped because they are of another kind.
     pub fn skipped(&self) -> impl Iterator<Item = &str> {
-        self.sources.iter().flat_map(|source| source.skipped()).map(String::as_str)
+        self.sources.iter().flat_map(|source| &source.about().skipped).map(String::as_str)
     }
 }
 
@@ -264,6 +267,9 @@ impl Iterator for Inputs {
         None
     }
 }
+
+/// Why a text without words is refused: its features would mean nothing.
+const EMPTY: &str = "the text is empty";
 
 /// The longest list of paths.
 const LONGEST_LIST: u64 = 256 << 20;
@@ -359,11 +365,14 @@ fn shown(place: &str, name: &str) -> String {
 
 /// The contents of a file that was read from anywhere.
 fn to_data(name: &str, bytes: Vec<u8>, modality: Modality) -> Result<Data, Error> {
+    let refuse = |reason: &str| Error::Input { name: name.to_owned(), reason: reason.to_owned() };
     match modality {
         Modality::Image => Ok(Data::Image(bytes)),
-        Modality::Text => String::from_utf8(bytes)
-            .map(Data::Text)
-            .map_err(|_| Error::Input { name: name.to_owned(), reason: "it is not valid UTF-8".to_owned() }),
+        Modality::Text => match String::from_utf8(bytes) {
+            Ok(text) if text.trim().is_empty() => Err(refuse(EMPTY)),
+            Ok(text) => Ok(Data::Text(text)),
+            Err(_) => Err(refuse("it is not valid UTF-8")),
+        },
     }
 }
 

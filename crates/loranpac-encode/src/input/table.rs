@@ -8,7 +8,7 @@ use loranpac::Label;
 use loranpac_data::{Format, Options, Reader, Split, TextOptions, TextRow, Texts};
 
 use super::files::{self, LONGEST_PATH};
-use super::{Data, Input, InputOptions, Present, Source, Tags};
+use super::{About, Data, EMPTY, Input, InputOptions, Present, Source, Tags};
 use crate::error::Error;
 use crate::modality::Modality;
 
@@ -21,6 +21,7 @@ const ROWS: usize = 256;
 pub(super) struct Table {
     /// Its file, or its name in messages.
     path: PathBuf,
+    about: About,
     /// Paths are relative to this folder.
     folder: PathBuf,
     texts: Texts,
@@ -89,7 +90,10 @@ impl Table {
         let tagged = texts.has_labels() || texts.has_domains();
         let unseen = tagged.then(|| source.open()).transpose()?;
         let (kinds, rows) = ([false; 2], Vec::new());
-        Ok(Table { path: source.path, folder, texts, unseen, kinds, rows, row: 0, options: options.clone() })
+        let names = options.modality == Modality::Image;
+        let present = Present { labels: texts.has_labels(), splits: texts.has_splits(), names };
+        let about = About { present, ..About::default() };
+        Ok(Table { path: source.path, about, folder, texts, unseen, kinds, rows, row: 0, options: options.clone() })
     }
 
     /// The next row of the split; none at the end.
@@ -172,9 +176,8 @@ fn has_split(mut texts: Texts, split: Split) -> Result<bool, Error> {
 }
 
 impl Source for Table {
-    fn present(&self) -> Present {
-        let names = self.options.modality == Modality::Image;
-        Present { labels: self.texts.has_labels(), splits: self.texts.has_splits(), names }
+    fn about(&self) -> &About {
+        &self.about
     }
 
     fn len(&self) -> Option<usize> {
@@ -188,6 +191,9 @@ impl Source for Table {
         };
         let tags = Tags { label, split, domain };
         Some(match self.options.modality {
+            Modality::Text if text.trim().is_empty() => {
+                Err(Error::Input { name: self.place(line), reason: EMPTY.to_owned() })
+            }
             Modality::Text => {
                 let name = format!("row {}", self.row - 1);
                 Ok(Input { name, data: Data::Text(text), tags, place: None })

@@ -11,7 +11,7 @@ use tar::{EntryType, Header, PaxExtensions};
 
 use super::layout::{self, Listing};
 use super::outline::Found;
-use super::{Input, InputOptions, LONGEST_LIST, Outline, Present, Source, Tags, read_limited, shown, to_data};
+use super::{About, Input, InputOptions, LONGEST_LIST, Source, Tags, read_limited, shown, to_data};
 use crate::error::Error;
 use crate::regular;
 
@@ -30,9 +30,7 @@ pub(super) struct Tape {
     file: File,
     /// Name, offset, size and tags of each input.
     entries: std::vec::IntoIter<(String, u64, u64, Tags)>,
-    skipped: Vec<String>,
-    outline: Outline,
-    present: Present,
+    about: About,
     options: InputOptions,
 }
 
@@ -59,10 +57,10 @@ impl Tape {
             let bytes = read(&file, &found[at].name, (places[at], found[at].size), LONGEST_LIST);
             bytes.map_err(failed)?
         };
-        let Listing { inputs, skipped, outline, present } = layout::list(path, &found, options, true, read_list)?;
+        let Listing { inputs, about } = layout::list(path, &found, options, true, read_list)?;
         let entry = |(at, tags): (usize, Tags)| (found[at].name.clone(), places[at], found[at].size, tags);
         let entries = inputs.into_iter().map(entry).collect::<Vec<_>>().into_iter();
-        Ok(Tape { path: path.to_owned(), file, entries, skipped, outline, present, options: options.clone() })
+        Ok(Tape { path: path.to_owned(), file, entries, about, options: options.clone() })
     }
 }
 
@@ -73,20 +71,12 @@ fn read(mut file: &File, name: &str, (place, size): (u64, u64), largest: u64) ->
 }
 
 impl Source for Tape {
-    fn present(&self) -> Present {
-        self.present
+    fn about(&self) -> &About {
+        &self.about
     }
 
     fn len(&self) -> Option<usize> {
         Some(self.entries.len())
-    }
-
-    fn skipped(&self) -> &[String] {
-        &self.skipped
-    }
-
-    fn outline(&self) -> Option<&Outline> {
-        Some(&self.outline)
     }
 
     fn next(&mut self) -> Option<Result<Input, Error>> {
@@ -110,9 +100,7 @@ pub(super) struct Packed {
     wanted: std::iter::Peekable<std::vec::IntoIter<(usize, Tags)>>,
     /// Entries whose headers were read.
     at: usize,
-    skipped: Vec<String>,
-    outline: Outline,
-    present: Present,
+    about: About,
     options: InputOptions,
 }
 
@@ -145,19 +133,10 @@ impl Packed {
         // The checksums are at the end, behind the padding of the archive.
         io::copy(&mut headers.source, &mut io::sink()).map_err(refuse)?;
         let read_list = |at: usize| Ok(lists.remove(&at).unwrap_or_default());
-        let Listing { inputs, skipped, outline, present } = layout::list(path, &found, options, true, read_list)?;
+        let Listing { inputs, about } = layout::list(path, &found, options, true, read_list)?;
         let wanted = inputs.into_iter().peekable();
         let headers = unpack(open()?);
-        Ok(Packed {
-            path: path.to_owned(),
-            headers,
-            wanted,
-            at: 0,
-            skipped,
-            outline,
-            present,
-            options: options.clone(),
-        })
+        Ok(Packed { path: path.to_owned(), headers, wanted, at: 0, about, options: options.clone() })
     }
 
     /// The next input. An error is one of the archive.
@@ -180,20 +159,12 @@ impl Packed {
 }
 
 impl Source for Packed {
-    fn present(&self) -> Present {
-        self.present
+    fn about(&self) -> &About {
+        &self.about
     }
 
     fn len(&self) -> Option<usize> {
         Some(self.wanted.len())
-    }
-
-    fn skipped(&self) -> &[String] {
-        &self.skipped
-    }
-
-    fn outline(&self) -> Option<&Outline> {
-        Some(&self.outline)
     }
 
     fn next(&mut self) -> Option<Result<Input, Error>> {

@@ -8,7 +8,7 @@ use zip::ZipArchive;
 
 use super::layout::{self, Listing};
 use super::outline::Found;
-use super::{Input, InputOptions, LONGEST_LIST, Outline, Present, Source, Tags, read_limited, shown, to_data};
+use super::{About, Input, InputOptions, LONGEST_LIST, Source, Tags, read_limited, shown, to_data};
 use crate::error::Error;
 use crate::regular;
 
@@ -18,9 +18,7 @@ pub(super) struct Zipped {
     archive: ZipArchive<BufReader<File>>,
     /// Name, place in the archive and tags of each input.
     entries: std::vec::IntoIter<(String, usize, Tags)>,
-    skipped: Vec<String>,
-    outline: Outline,
-    present: Present,
+    about: About,
     options: InputOptions,
 }
 
@@ -55,11 +53,11 @@ impl Zipped {
         found.sort_by(|a, b| (&a.0.name, a.1).cmp(&(&b.0.name, b.1)));
         let (found, places): (Vec<Found>, Vec<usize>) = found.into_iter().unzip();
         let read_list = |at: usize| read(&mut archive, &found[at].name, places[at], LONGEST_LIST);
-        let Listing { inputs, skipped, outline, present } = layout::list(path, &found, options, true, read_list)?;
+        let Listing { inputs, about } = layout::list(path, &found, options, true, read_list)?;
         let entries = inputs.into_iter().map(|(at, tags)| (found[at].name.clone(), places[at], tags));
         let entries = entries.collect::<Vec<_>>().into_iter();
         let path = path.display().to_string();
-        Ok(Zipped { path, archive, entries, skipped, outline, present, options: options.clone() })
+        Ok(Zipped { path, archive, entries, about, options: options.clone() })
     }
 }
 
@@ -72,20 +70,12 @@ fn read(archive: &mut ZipArchive<BufReader<File>>, name: &str, at: usize, larges
 }
 
 impl Source for Zipped {
-    fn present(&self) -> Present {
-        self.present
+    fn about(&self) -> &About {
+        &self.about
     }
 
     fn len(&self) -> Option<usize> {
         Some(self.entries.len())
-    }
-
-    fn skipped(&self) -> &[String] {
-        &self.skipped
-    }
-
-    fn outline(&self) -> Option<&Outline> {
-        Some(&self.outline)
     }
 
     fn next(&mut self) -> Option<Result<Input, Error>> {

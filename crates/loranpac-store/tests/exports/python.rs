@@ -2,6 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+/// Tests of one process make an environment one after the other; the second finds that of the first.
+static MAKING: Mutex<()> = Mutex::new(());
 
 /// The environment with PyTorch, which several tests share: its name, and its file in python/tests.
 #[allow(dead_code, reason = "not every test compares with PyTorch")]
@@ -12,6 +16,7 @@ pub const WITH_TORCH: (&str, &str) = ("python-tests-torch", "requirements-torch.
 pub fn environment(name: &str, packages: &[&str], check: &str) -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let place = folder.join(name);
+    let _alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     if !place.exists() {
         // Made under a name of its own and renamed when it is whole: what is at the place can be trusted, and processes
         // that run at the same time do not meet.

@@ -13,7 +13,7 @@ use loranpac_data::text;
 use serde::Deserialize;
 
 use super::outline::{Found, Outline};
-use super::{InputOptions, Present, Tags, same_type};
+use super::{About, InputOptions, Present, Tags, same_type};
 use crate::error::Error;
 use crate::image;
 use crate::modality::Modality;
@@ -54,11 +54,7 @@ impl Layout {
 pub(super) struct Listing {
     /// The place among the files, and the tags, of each input.
     pub inputs: Vec<(usize, Tags)>,
-    /// Files of other kinds.
-    pub skipped: Vec<String>,
-    pub outline: Outline,
-    /// Which tags the inputs of all splits have.
-    pub present: Present,
+    pub about: About,
 }
 
 /// Lists the inputs among some files. `read` returns the contents of those that the layout reads.
@@ -98,7 +94,7 @@ pub(super) fn list(
     inputs.retain(|(_, tags)| options.takes(tags.split));
     match options.split.filter(|_| inputs.is_empty()) {
         Some(split) => Err(Error::NoSplit { path: path.to_owned(), split: split.name() }),
-        None => Ok(Listing { inputs, skipped, outline, present }),
+        None => Ok(Listing { inputs, about: About { present, skipped, outline: Some(outline) } }),
     }
 }
 
