@@ -158,6 +158,8 @@ fn learn_reads_the_training_split_and_predict_and_eval_the_test_split() {
         arguments.push("--json");
         let samples = if split == Some("train") { 36 } else { 24 };
         assert_eq!(json(&arguments)["samples"], samples);
+        let warning = String::from_utf8_lossy(&loranpac(&arguments).stderr).contains("the model learned these samples");
+        assert_eq!(warning, split == Some("train"));
     }
     assert_eq!(labels(&model, &both).len(), 24);
     assert_eq!(

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use loranpac::{Features, Label, UNCALIBRATED, softmax};
+use loranpac_data::text::escape;
 use loranpac_store::temperature::{fit, negative_log_likelihood};
 use loranpac_store::{Fingerprint, Session, TaskDigest};
 use serde_json::json;
 
 use super::{Predictor, ROWS, Samples, labelled, note_skipped, on_threads, print, raw, shown};
 use crate::json::Json;
-use crate::say::changed;
+use crate::say::{changed, note};
 use crate::table;
 use crate::words::count;
 
@@ -82,6 +83,13 @@ fn score(predictor: &Predictor, model: &Path, file: &Path, samples: &Samples) ->
     }
     note_skipped(&reader);
     let fingerprint = digest.finish();
+    if let Some(task) = predictor.session.as_ref().and_then(|model| model.task(&fingerprint.digest)) {
+        note!(
+            "warning: {}: the model learned these samples (as {}); their accuracy says little about new ones",
+            shown(file),
+            escape(&task.name)
+        );
+    }
     if known.is_empty() {
         bail!("{}: none of its samples belongs to a class of the model", shown(file));
     }
