@@ -94,7 +94,12 @@ fn show(args: &Args) -> Result<()> {
         "{} for all four methods. No sample was kept, nothing was tuned.",
         table::seconds(clock.elapsed().as_secs_f64())
     )?;
-    say!("\nNext: loranpac run --data FEATURES.npz   (x_train, y_train, x_test, y_test; see loranpac run --help)")?;
+    say!("\nNext, with texts or images of yours:")?;
+    say!(
+        "  loranpac init m.lrp --encoder text-ngrams   (or image-basic, or the folder of a ViT or a sentence encoder)"
+    )?;
+    say!("  loranpac learn m.lrp samples.csv            (columns text and label; or a folder of images, CLASS/*.jpg)")?;
+    say!("Or an experiment on features:  loranpac run --data FEATURES.npz")?;
     Ok(())
 }
 

@@ -28,16 +28,19 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use say::{Unwritten, note};
 
-/// Add new classes to a classifier on frozen features, task after task, on a CPU, in closed form.
+/// Images or texts in, labels out: a classifier that keeps learning new classes, on a CPU, without retraining.
 ///
-/// loranpac takes embeddings (any n x d matrix), lifts them with random ReLU features, and keeps a least-squares
-/// classifier up to date task after task: no gradient steps, and no stored samples at finite width.
+/// loranpac takes images, texts or embeddings (any n x d matrix), lifts their features with random ReLU features, and keeps
+/// a least-squares classifier up to date task after task: no gradient steps, and no stored samples at finite width.
 #[derive(Parser)]
 #[command(
     name = "loranpac",
     version,
     max_term_width = 110,
-    after_help = "Start with:  loranpac demo\n\n\
+    after_help = "Start with:  loranpac demo\n\
+        or:          loranpac init tickets.lrp --encoder text-ngrams     (image-basic, or the folder of an encoder)\n\
+        \x20            loranpac learn tickets.lrp monday.csv               (columns text and label; or images, CLASS/*.jpg)\n\
+        \x20            loranpac predict tickets.lrp new.csv\n\n\
         Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 a damaged model,\n\
         4 output or disk full, 5 a model or file of a newer format, 130 interrupted"
 )]
@@ -50,15 +53,6 @@ struct Cli {
 enum Command {
     /// Learn handwritten digits one class at a time and compare methods (a second or two)
     Demo(demo::Args),
-    /// Run a continual-learning experiment on features, images or texts
-    Run(Box<run::Args>),
-    /// Run a recipe: the paper's tables and figures on a folder of feature files or images
-    Bench(Box<bench::Args>),
-
-    /// Encode images or texts, and write a feature file
-    Embed(embed::Args),
-    /// Train small modules inside an encoder for the classes of a first session
-    Adapt(Box<adapt::Args>),
 
     /// Create a model
     Init(model::init::Args),
@@ -88,6 +82,16 @@ enum Command {
     Verify(model::keep::VerifyArgs),
     /// Roll a model back to an earlier version
     Rollback(model::keep::RollbackArgs),
+
+    /// Run a continual-learning experiment on features, images or texts
+    Run(Box<run::Args>),
+    /// Run a recipe: the paper's tables and figures on a folder of feature files or images
+    Bench(Box<bench::Args>),
+
+    /// Encode images or texts, and write a feature file
+    Embed(embed::Args),
+    /// Train small modules inside an encoder for the classes of a first session
+    Adapt(Box<adapt::Args>),
 
     /// Print completions for a shell
     Completions {
