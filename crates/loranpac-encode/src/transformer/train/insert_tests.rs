@@ -74,9 +74,10 @@ fn inserts(tokens: bool, prefixed: &[usize], blocks: usize, d: usize, sequences:
 fn gradients_of_inserted_rows_are_those_of_finite_differences() {
     let cases: [(bool, &[usize]); 4] = [(true, &[]), (false, &[0, 1]), (false, &[1, 2]), (true, &[0, 2])];
     for order in [Order::Before, Order::After] {
-        for ((tokens, prefixed), first, most) in cases.iter().flat_map(|case| {
-            [(None, BLOCKS), (Some(1), 1), (Some(2), 0)].map(|(first, most)| (*case, first, most))
-        }) {
+        for ((tokens, prefixed), first, most) in cases
+            .iter()
+            .flat_map(|case| [(None, BLOCKS), (Some(1), 1), (Some(2), 0)].map(|(first, most)| (*case, first, most)))
+        {
             let stack = stack(order);
             let (inserts, size) = inserts(tokens, prefixed, BLOCKS, D, 2);
             let values = random(size, 7);
@@ -85,8 +86,13 @@ fn gradients_of_inserted_rows_are_those_of_finite_differences() {
             let with_room = x.each_ref().map(|x| [&x[..], &vec![0.0; room * D]].concat()).concat();
             let ends = [LENGTHS[0] + room, LENGTHS[0] + LENGTHS[1] + 2 * room];
             let (modules, prompts) = ([const { Module::None }; BLOCKS], [const { None }; BLOCKS]);
-            let tuning =
-                Tuning { modules: &modules, prompts: &prompts, values: &values, inserts: Some(&inserts), dropout: None };
+            let tuning = Tuning {
+                modules: &modules,
+                prompts: &prompts,
+                values: &values,
+                inserts: Some(&inserts),
+                dropout: None,
+            };
             let mut pass = Pass::of(matrix(&with_room, D), ends.to_vec());
             pass.forward(&stack, tuning, first, most);
 

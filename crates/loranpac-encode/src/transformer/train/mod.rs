@@ -2,9 +2,9 @@
 
 mod block;
 mod insert;
-mod inserter;
 #[cfg(test)]
 mod insert_tests;
+mod inserter;
 #[cfg(test)]
 mod network_tests;
 mod pass;

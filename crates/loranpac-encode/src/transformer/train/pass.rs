@@ -111,7 +111,8 @@ fn first_trained(tuning: Tuning<'_>) -> usize {
     if has_tokens(tuning) {
         return 0;
     }
-    let trained = |i: usize| !matches!(tuning.modules[i], Module::None) || tuning.prompts[i].is_some() || prefixed(tuning, i);
+    let trained =
+        |i: usize| !matches!(tuning.modules[i], Module::None) || tuning.prompts[i].is_some() || prefixed(tuning, i);
     (0..tuning.modules.len()).find(|i| trained(*i)).unwrap_or(tuning.modules.len())
 }
 
