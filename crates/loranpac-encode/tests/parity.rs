@@ -20,7 +20,7 @@ fn gradients_and_losses_are_those_of_pytorch() {
 
 #[test]
 fn gradients_and_losses_of_prompt_methods_are_those_of_pytorch() {
-    compare("gradients_and_losses_of_prompt_methods_are_those_of_pytorch", "prompt_parity.py", "prompts");
+    compare("gradients_and_losses_of_prompt_methods_are_those_of_pytorch", "prompt_parity.py", "gradients");
 }
 
 /// Needs packages of some gigabytes, and runs only with LORANPAC_TORCH set.

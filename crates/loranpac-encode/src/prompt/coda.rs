@@ -42,13 +42,7 @@ struct Block {
 
 impl Coda {
     /// Adds components with their keys and attention. Blocks that the encoder does not have are left out.
-    pub fn add(
-        to: &mut Parameters,
-        settings: &PromptSettings,
-        sizes: Sizes,
-        tasks: usize,
-        random: &mut Random,
-    ) -> Coda {
+    pub fn add(to: &mut Parameters, settings: &PromptSettings, sizes: Sizes, random: &mut Random) -> Coda {
         let &PromptSettings { pool, length, .. } = settings;
         let mut add = |block: usize, name: &str, shape: &[usize]| {
             to.add(format!("blocks.{block}.{name}"), shape, Start::Constant(0.0), random)
@@ -59,7 +53,7 @@ impl Coda {
             attention: add(block, "attention", &[pool, sizes.dim]),
         };
         let blocks = (0..BLOCKS.min(sizes.blocks)).map(block).collect();
-        Coda { size: length * sizes.d, sizes, length: length / 2, share: pool / tasks, blocks }
+        Coda { size: length * sizes.d, sizes, length: length / 2, share: pool / sizes.tasks, blocks }
     }
 
     /// Gives new values to everything of a task.

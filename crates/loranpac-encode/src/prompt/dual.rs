@@ -33,17 +33,11 @@ pub(super) struct Dual {
 
 impl Dual {
     /// Adds keys and prompts. Blocks that the encoder does not have are left out.
-    pub fn add(
-        to: &mut Parameters,
-        settings: &PromptSettings,
-        sizes: Sizes,
-        tasks: usize,
-        random: &mut Random,
-    ) -> Dual {
+    pub fn add(to: &mut Parameters, settings: &PromptSettings, sizes: Sizes, random: &mut Random) -> Dual {
         let &PromptSettings { length, pull, batchwise, .. } = settings;
-        let keys = to.add("keys".to_owned(), &[tasks, sizes.dim], Start::Uniform(1.0), random);
+        let keys = to.add("keys".to_owned(), &[sizes.tasks, sizes.dim], Start::Uniform(1.0), random);
         let block = |block: usize| {
-            let prompts = if GENERAL.contains(&block) { 1 } else { tasks };
+            let prompts = if GENERAL.contains(&block) { 1 } else { sizes.tasks };
             to.add(format!("blocks.{block}.prompts"), &[prompts, 2, length, sizes.d], Start::Uniform(1.0), random)
         };
         let prompts = (0..EXPERT.end.min(sizes.blocks)).map(block).collect();

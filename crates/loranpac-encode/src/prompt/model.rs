@@ -42,9 +42,9 @@ impl Model {
     /// New prompts, and a classifier without classes.
     pub fn new(network: Network, settings: &PromptSettings, tasks: usize, random: &mut Random) -> Model {
         let (shape, blocks) = (network.stack().shape(), network.stack().blocks.len());
-        let sizes = Sizes { d: shape.d, dim: network.dim(), blocks };
+        let sizes = Sizes { d: shape.d, dim: network.dim(), blocks, tasks };
         let mut weights = Weights { pool: Parameters::default(), head: Parameters::default() };
-        let pool = Pool::add(&mut weights.pool, settings, sizes, tasks, random);
+        let pool = Pool::add(&mut weights.pool, settings, sizes, random);
         Model { network, pool, weights, head: None, inserter: Inserter::default() }
     }
 

@@ -6,7 +6,7 @@ use super::l2p::L2p;
 use super::settings::{PromptKind, PromptSettings};
 use crate::transformer::{Inserts, Parameters, Pooled, Random};
 
-/// Sizes of the encoder.
+/// Sizes of the encoder, and the number of tasks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sizes {
     /// Features of a token.
@@ -14,6 +14,8 @@ pub(super) struct Sizes {
     /// Features of a query.
     pub dim: usize,
     pub blocks: usize,
+    /// Tasks that there is room for.
+    pub tasks: usize,
 }
 
 /// Where training stands.
@@ -43,18 +45,12 @@ pub(super) enum Pool {
 }
 
 impl Pool {
-    /// Adds the tensors of a pool for a number of tasks.
-    pub fn add(
-        to: &mut Parameters,
-        settings: &PromptSettings,
-        sizes: Sizes,
-        tasks: usize,
-        random: &mut Random,
-    ) -> Pool {
+    /// Adds the tensors of a pool.
+    pub fn add(to: &mut Parameters, settings: &PromptSettings, sizes: Sizes, random: &mut Random) -> Pool {
         match settings.kind {
             PromptKind::L2p => Pool::L2p(L2p::add(to, settings, sizes, random)),
-            PromptKind::DualPrompt => Pool::Dual(Dual::add(to, settings, sizes, tasks, random)),
-            PromptKind::CodaPrompt => Pool::Coda(Coda::add(to, settings, sizes, tasks, random)),
+            PromptKind::DualPrompt => Pool::Dual(Dual::add(to, settings, sizes, random)),
+            PromptKind::CodaPrompt => Pool::Coda(Coda::add(to, settings, sizes, random)),
         }
     }
 
