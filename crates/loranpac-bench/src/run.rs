@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use loranpac::registry::{Method, MethodOptions};
-use loranpac::{Certificate, Classifier, Features, Label, Verdict};
+use loranpac::{Certificate, Classifier, Features, Label, Learner, Summary, Verdict};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -199,37 +199,108 @@ pub(crate) struct Experiment<'a> {
 /// Called after every task; breaks to stop the run.
 pub type Watch<'a> = &'a mut dyn FnMut(Progress<'_>) -> ControlFlow<()>;
 
+/// What learns in a run: a method on features, or one on images and texts.
+pub(crate) trait Subject {
+    /// Learns a task. Returns the seconds that it took, without copying samples.
+    fn learn(&mut self, task: &Task) -> Result<f64, Error>;
+    /// Forms the classifier of what was learned.
+    fn form(&mut self) -> Result<(), Error>;
+    /// The labels that the classifier gives to test samples.
+    fn predict(&mut self, rows: &[usize]) -> Result<Vec<Label>, Error>;
+    /// The error on the training samples of tasks, for methods whose scores approximate one-hot vectors.
+    fn train_loss(&mut self, tasks: &[Task]) -> Result<Option<f64>, Error>;
+    /// Eigenvalues of the Gram matrix, for methods that have one.
+    fn spectrum(&mut self) -> Result<Option<Vec<f64>>, Error>;
+    /// Facts about the state.
+    fn summary(&self) -> Summary;
+    /// The method's own settings.
+    fn settings(&self) -> serde_json::Value;
+    /// Bytes that it keeps.
+    fn state_bytes(&self) -> usize;
+}
+
+/// A learner on the features of a data set.
+struct OnFeatures<'a> {
+    learner: Box<dyn Learner>,
+    dataset: &'a Dataset,
+    classifier: Option<Classifier>,
+}
+
+impl Subject for OnFeatures<'_> {
+    fn learn(&mut self, task: &Task) -> Result<f64, Error> {
+        let (x, y) = self.dataset.train.gather(&task.train, self.dataset.dim);
+        let labels = self.dataset.labels(&y);
+        self.classifier = None;
+        let clock = Instant::now();
+        self.learner.learn(Features::new(&x, self.dataset.dim)?, &labels)?;
+        Ok(clock.elapsed().as_secs_f64())
+    }
+
+    fn form(&mut self) -> Result<(), Error> {
+        self.classifier = Some(self.learner.classifier()?);
+        Ok(())
+    }
+
+    fn predict(&mut self, rows: &[usize]) -> Result<Vec<Label>, Error> {
+        let classifier = match self.classifier.take() {
+            Some(classifier) => classifier,
+            None => self.learner.classifier()?,
+        };
+        let (x, _) = self.dataset.test.gather(rows, self.dataset.dim);
+        Ok(classifier.predict(Features::new(&x, self.dataset.dim)?)?)
+    }
+
+    fn train_loss(&mut self, tasks: &[Task]) -> Result<Option<f64>, Error> {
+        train_loss(&self.learner.classifier()?, self.dataset, tasks).map(Some)
+    }
+
+    fn spectrum(&mut self) -> Result<Option<Vec<f64>>, Error> {
+        Ok(self.learner.spectrum()?)
+    }
+
+    fn summary(&self) -> Summary {
+        self.learner.summary()
+    }
+
+    fn settings(&self) -> serde_json::Value {
+        self.learner.settings()
+    }
+
+    fn state_bytes(&self) -> usize {
+        self.learner.state_bytes()
+    }
+}
+
 impl Experiment<'_> {
-    /// Makes the run. Returns [`Error::Interrupted`] if `watch` breaks before the last task.
+    /// Makes the run on features. Returns [`Error::Interrupted`] if `watch` breaks before the last task.
     pub fn run(&self, dataset: &Dataset, watch: Watch<'_>) -> Result<Run, Error> {
-        let mut learner = self.method.build(&self.options)?;
+        let learner = self.method.build(&self.options)?;
+        self.run_subject(&mut OnFeatures { learner, dataset, classifier: None }, dataset, watch)
+    }
+
+    /// Makes the run of a subject.
+    pub fn run_subject(&self, subject: &mut dyn Subject, dataset: &Dataset, watch: Watch<'_>) -> Result<Run, Error> {
         let mut matrix = AccuracyMatrix::new(self.tasks.len());
         let mut records: Vec<TaskRecord> = Vec::with_capacity(self.tasks.len());
         let costs: Vec<f64> = cumulative_costs(self.tasks);
         for (t, task) in self.tasks.iter().enumerate() {
             let last = t + 1 == self.tasks.len();
-            let (x, y) = dataset.train.gather(&task.train, dataset.dim);
-            let labels = dataset.labels(&y);
-            let clock = Instant::now();
-            learner.learn(Features::new(&x, dataset.dim)?, &labels)?;
-            let learn_seconds = clock.elapsed().as_secs_f64();
-            drop(x);
+            let learn_seconds = subject.learn(task)?;
             let mut times = None;
             if self.spec.eval.due(last) {
                 let clock = Instant::now();
-                let classifier = learner.classifier()?;
+                subject.form()?;
                 let weights_seconds = clock.elapsed().as_secs_f64();
                 let clock = Instant::now();
-                let accuracy = evaluate(&classifier, dataset, &self.tasks[..=t], t, &mut matrix)?;
+                let accuracy = evaluate(subject, dataset, &self.tasks[..=t], t, &mut matrix)?;
                 times = Some((weights_seconds, clock.elapsed().as_secs_f64(), accuracy));
             }
-            let loss =
-                self.spec.train_loss.due(last).then(|| train_loss(&learner.classifier()?, dataset, &self.tasks[..=t]));
+            let loss = self.spec.train_loss.due(last).then(|| subject.train_loss(&self.tasks[..=t]));
             // JSON has no infinity: what has overflowed is not recorded.
-            let train_loss = loss.transpose()?.filter(|loss| loss.is_finite());
-            let spectrum = self.spec.spectrum.due(last).then(|| learner.spectrum());
+            let train_loss = loss.transpose()?.flatten().filter(|loss| loss.is_finite());
+            let spectrum = self.spec.spectrum.due(last).then(|| subject.spectrum());
             let spectrum = spectrum.transpose()?.flatten();
-            let summary = learner.summary();
+            let summary = subject.summary();
             records.push(TaskRecord {
                 classes_seen: summary.classes,
                 samples_seen: summary.samples,
@@ -263,7 +334,7 @@ impl Experiment<'_> {
             config: RunConfig {
                 spec: self.spec.clone(),
                 lift: self.lift.clone(),
-                method: learner.settings(),
+                method: subject.settings(),
                 threads: self.threads,
                 version: env!("CARGO_PKG_VERSION").to_owned(),
             },
@@ -275,9 +346,9 @@ impl Experiment<'_> {
             forgetting: matrix.forgetting(),
             accuracy_matrix: matrix,
             tasks: records,
-            verdict: learner.summary().verdict(),
+            verdict: subject.summary().verdict(),
             adapt_seconds: self.adapt_seconds,
-            state_bytes: learner.state_bytes(),
+            state_bytes: subject.state_bytes(),
             peak_rss_bytes: system::peak_memory(),
         })
     }
@@ -285,7 +356,7 @@ impl Experiment<'_> {
 
 /// Fills column `column` of the matrix; returns the accuracy over all samples.
 fn evaluate(
-    classifier: &Classifier,
+    subject: &mut dyn Subject,
     dataset: &Dataset,
     tasks: &[Task],
     column: usize,
@@ -296,9 +367,8 @@ fn evaluate(
     if rows.is_empty() {
         return Ok(None);
     }
-    let (x, y) = dataset.test.gather(&rows, dataset.dim);
-    let winners = classifier.predict(Features::new(&x, dataset.dim)?)?;
-    let hits: Vec<bool> = winners.iter().zip(&y).map(|(winner, &y)| *winner == dataset.classes[y]).collect();
+    let truth = rows.iter().map(|row| &dataset.classes[dataset.test.y[*row]]);
+    let hits: Vec<bool> = subject.predict(&rows)?.iter().zip(truth).map(|(winner, truth)| winner == truth).collect();
     let percent = |hits: &[bool]| 100.0 * hits.iter().filter(|&&hit| hit).count() as f64 / hits.len() as f64;
     let mut rest = &hits[..];
     for (row, task) in tasks.iter().enumerate().filter(|(_, task)| !task.test.is_empty()) {

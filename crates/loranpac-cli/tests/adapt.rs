@@ -134,3 +134,33 @@ fn runs_adapt_the_encoder_to_their_tasks() {
     let basic = ["run", "--data", &photos, "--encoder", "image-basic", "--cache", &cache, "--adapt", "lora"];
     refused(&basic, &["adapts the encoder"]);
 }
+
+#[test]
+fn runs_of_prompt_methods_learn_from_images_and_are_repeatable() {
+    let world = World::new();
+    let [encoder, photos, cache] = ["vit", "photos", "cache"].map(|name| world.place(name));
+    let words = ["run", "--data", &photos, "--encoder", &encoder, "--cache", &cache, "--json", "-", "--inc", "1"];
+    let few = ["--set", "epochs=2", "--set", "batch=3", "--set", "length=2", "--width", "30", "--quiet"];
+    let runs = |more: &[&str]| -> serde_json::Value {
+        let words = [&words[..], &few, &["--method", "l2p,dualprompt,codaprompt,simplecil"], more].concat();
+        serde_json::from_str(&stdout(&loranpac(&words))).unwrap()
+    };
+    let found = runs(&["--threads", "1"]);
+    let again = runs(&["--threads", "2"]);
+    for (at, name) in ["l2p", "dualprompt", "codaprompt", "simplecil"].into_iter().enumerate() {
+        let run = &found["runs"][at];
+        assert_eq!((&run["method"], run["tasks"].as_array().unwrap().len()), (&name.into(), 2));
+        assert!(run["final_accuracy"].is_number() && run["forgetting"].is_number(), "{run}");
+        assert_eq!(run["accuracy_matrix"], again["runs"][at]["accuracy_matrix"], "{name}");
+        assert_eq!(run["tasks"][1]["classes_seen"], 2);
+    }
+    assert_eq!(found["runs"][0]["config"]["method"]["epochs"], 2);
+    runs(&["--per-class", "2", "--set", "augment=false"]);
+
+    let wrong = |more: &[&str], expected: &[&str]| refused(&[&words[..], more].concat(), expected);
+    wrong(&["--method", "l2p", "--set", "epochs=x"], &["epochs"]);
+    wrong(&["--method", "l2p", "--set", "top=11"], &["--set top=", "pool"]);
+    wrong(&["--method", "codaprompt", "--set", "pool=1"], &["--set pool=", "2 tasks"]);
+    wrong(&["--method", "dualprompt", "--set", "top=1"], &["top"]);
+    refused(&["run", "--data", "digits", "--method", "l2p"], &["l2p adapts the encoder", "--encoder"]);
+}

@@ -3,7 +3,7 @@
 //! An [`Encoder`] turns a [`Batch`] of images or texts into rows of features. [`image::decode`] makes an [`Image`] of a
 //! file's bytes, and [`Preprocess`] makes the numbers that a network reads of an image. [`Inputs`] are raw inputs in
 //! folders, archives and tables, [`Embedding`] encodes them batch after batch, and a [`FeatureSet`] is all of it. [`adapt`] trains
-//! small modules inside a transformer.
+//! small modules inside a transformer, [`prompt`] learns tasks by prompts for it.
 
 pub mod adapt;
 mod basic;
@@ -22,6 +22,7 @@ mod onnx;
 mod open;
 mod preprocess;
 mod problem;
+pub mod prompt;
 mod regular;
 mod rows;
 mod server;
@@ -52,5 +53,6 @@ pub use transformer::{ImageEncoder, ModuleKind, TextEncoder, Transformer, Vit};
 #[doc(hidden)]
 pub mod internals {
     pub use crate::adapt::{Probe, ProbeInput};
+    pub use crate::prompt::PromptProbe;
     pub use crate::server::features as server_features;
 }

@@ -18,6 +18,11 @@ fn gradients_and_losses_are_those_of_pytorch() {
     compare("gradients_and_losses_are_those_of_pytorch", "adapt_parity.py", "gradients");
 }
 
+#[test]
+fn gradients_and_losses_of_prompt_methods_are_those_of_pytorch() {
+    compare("gradients_and_losses_of_prompt_methods_are_those_of_pytorch", "prompt_parity.py", "gradients");
+}
+
 /// Needs packages of some gigabytes, and runs only with LORANPAC_TORCH set.
 fn compare(test: &str, script: &str, example: &str) {
     let skipped = |why: &str| skip::skipped("Python with PyTorch", test, why);

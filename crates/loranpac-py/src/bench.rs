@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use loranpac::registry::METHODS;
+use loranpac::registry::{Input, METHODS};
 use loranpac_bench::Error;
 use loranpac_bench::maps::Maps;
 use loranpac_bench::plan::{Plan, Resources};
@@ -24,6 +24,7 @@ pub fn methods() -> String {
     let entry = |method: &loranpac::registry::Method| {
         serde_json::json!({
             "name": method.name, "summary": method.summary, "lifted": method.input.lifted(),
+            "raw": method.input == Input::Raw,
             "continual": method.continual, "exemplar_free": method.exemplar_free, "infinite": method.infinite, "truncates": method.truncates,
             "cuts": method.cuts,
             "settings": method.settings.iter().map(|(name, meaning)| (*name, *meaning))

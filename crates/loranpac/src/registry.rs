@@ -4,7 +4,9 @@ use crate::error::Error;
 pub use crate::method::{Input, Method, MethodOptions, Promise};
 #[cfg(test)]
 use crate::methods::dummy;
-use crate::methods::{ease, family, incremental_svd, lda, ogd, ranpac, ridge_truncated, rls, simplecil, softmax};
+use crate::methods::{
+    ease, family, incremental_svd, lda, ogd, prompts, ranpac, ridge_truncated, rls, simplecil, softmax,
+};
 
 /// All methods; the first is the paper's. A method's entry is at the end of its own file.
 pub const METHODS: &[Method] = &[
@@ -25,6 +27,9 @@ pub const METHODS: &[Method] = &[
     simplecil::SIMPLECIL,
     simplecil::ADAM,
     ease::EASE,
+    prompts::L2P,
+    prompts::DUALPROMPT,
+    prompts::CODAPROMPT,
     softmax::LC_X,
     softmax::LC_H,
     #[cfg(test)]

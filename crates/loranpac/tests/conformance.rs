@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use common::{DIM, Task, accuracy, learn, samples};
 use loranpac::lift::{self, Activation, FeatureMap, LIFTS, LiftSpec, Operation, Projection};
-use loranpac::registry::{METHODS, Method, MethodOptions, Promise};
+use loranpac::registry::{Input, METHODS, Method, MethodOptions, Promise};
 use loranpac::{Error, FeatureSpace, Features, Label, Learner, Scores, StreamSizes, Width};
 
 const WIDTH: usize = 150;
@@ -30,7 +30,9 @@ impl std::ops::Deref for Subject {
 
 fn subjects() -> impl Iterator<Item = Subject> {
     let widths = |method: &Method| if method.infinite { &[FINITE, Width::Infinite][..] } else { &[FINITE] };
-    METHODS.iter().flat_map(move |method| widths(method).iter().map(move |width| Subject { method, width: *width }))
+    // Methods on images and texts have their learners, and the tests of these, in another crate.
+    let ours = METHODS.iter().filter(|method| method.input != Input::Raw);
+    ours.flat_map(move |method| widths(method).iter().map(move |width| Subject { method, width: *width }))
 }
 
 fn space(method: &Subject) -> FeatureSpace {
@@ -96,6 +98,20 @@ fn names_are_unique_and_entries_say_something() {
     }
     for method in subjects() {
         assert!(build(&method).settings().is_object(), "{}", method.name);
+    }
+}
+
+#[test]
+fn methods_on_images_and_texts_refuse_features_and_check_settings() {
+    for method in METHODS.iter().filter(|method| method.input == Input::Raw) {
+        let space = FeatureSpace::build("identity", FINITE, LiftSpec::new(DIM, DIM)).unwrap();
+        let build = |settings: &[(&str, &str)]| {
+            let settings = settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+            let options = MethodOptions { settings, ..MethodOptions::new(space.clone()) };
+            method.build(&options).map(|_| ()).unwrap_err()
+        };
+        assert!(build(&[]).to_string().contains("images or texts"), "{}", build(&[]));
+        assert!(matches!(build(&[("no-such", "1")]), Error::UnknownSetting { .. }), "{}", method.name);
     }
 }
 

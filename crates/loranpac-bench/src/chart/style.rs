@@ -52,7 +52,7 @@ use Dash::{Dots, Long, Short, Solid};
 use Marker::{Circle, Cross, Diamond, Inverted, Plus, Ring, Square, Triangle};
 
 /// The look of every method.
-const METHODS: [(&str, Colour, Dash, Marker); 19] = [
+const METHODS: [(&str, Colour, Dash, Marker); 22] = [
     ("loranpac-soft", Blue, Solid, Circle),
     ("loranpac", Vermilion, Solid, Square),
     ("ranpac", Green, Long, Triangle),
@@ -62,6 +62,9 @@ const METHODS: [(&str, Colour, Dash, Marker); 19] = [
     ("simplecil", Ochre, Dots, Inverted),
     ("adam", Ochre, Solid, Inverted),
     ("ease", Ochre, Long, Diamond),
+    ("l2p", Grey, Dots, Triangle),
+    ("dualprompt", Grey, Short, Square),
+    ("codaprompt", Grey, Short, Circle),
     ("min-norm", Ink, Long, Cross),
     ("min-norm-drifting", Ink, Dots, Plus),
     ("min-norm-joint", Ink, Short, Ring),

@@ -19,12 +19,13 @@ mod samples;
 mod settings;
 mod step;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod trainer;
 
 pub use adapter::{Adapter, Outcome};
 pub use beside::SideBySide;
 pub use checkpoint::Epoch;
+pub(crate) use head::Head;
 pub use head::HeadKind;
 pub use loss::cross_entropy;
 pub use optimise::Optimiser;

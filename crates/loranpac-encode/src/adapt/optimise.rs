@@ -33,7 +33,7 @@ impl Optimiser {
     pub const ADAM: Optimiser = Optimiser::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, decay: 0.0 };
 
     /// How many numbers it remembers for each one that it changes.
-    pub(super) fn memory(self) -> usize {
+    pub(crate) fn memory(self) -> usize {
         match self {
             Optimiser::Sgd { .. } => 1,
             Optimiser::Adam { .. } => 2,
@@ -41,7 +41,7 @@ impl Optimiser {
     }
 
     /// Makes a step: number `step`, counted from 1. `state` has `memory()` numbers for each of `values`, zero before the first step.
-    pub(super) fn step(self, values: &mut [f32], gradients: &[f32], state: &mut [f32], rate: f64, step: u64) {
+    pub(crate) fn step(self, values: &mut [f32], gradients: &[f32], state: &mut [f32], rate: f64, step: u64) {
         let (first, second) = state.split_at_mut(values.len());
         match self {
             Optimiser::Sgd { momentum, decay } => {

@@ -194,7 +194,7 @@ impl Samples {
     }
 
     /// Tokens of the longest text; none for images, whose tokens follow from the encoder.
-    pub(super) fn longest(&self) -> Option<usize> {
+    pub(crate) fn longest(&self) -> Option<usize> {
         match &self.store.content {
             Content::Texts(texts) => Some(self.at.iter().map(|at| texts[*at].tokens.len()).max().unwrap_or(0)),
             Content::Images(..) => None,
@@ -206,7 +206,7 @@ impl Samples {
     ///
     /// # Errors
     /// If an image cannot be decoded any more.
-    pub(super) fn with<T>(
+    pub(crate) fn with<T>(
         &self,
         places: &[usize],
         crops: Option<&(dyn Fn(usize) -> Random + Sync)>,

@@ -47,11 +47,4 @@ impl Model {
         tuner.backward(network, modules, &slopes, &mut out);
         (loss, out)
     }
-
-    /// Bytes of a row of a kept trace, and of one that is computed again.
-    pub fn bytes_per_row(&self) -> (usize, usize) {
-        let shape = self.network.stack().shape();
-        let (d, heads) = (shape.d.next_multiple_of(32), 32 * shape.strips());
-        (4 * (6 * d + 3 * heads + shape.inner.next_multiple_of(32)), 4 * d)
-    }
 }

@@ -13,7 +13,7 @@ use crate::open::{OpenOptions, open, open_transformer};
 use crate::transformer::whole::{text_folder, vision_folder};
 use crate::transformer::{ModuleKind, Transformer};
 
-fn input(number: usize, label: &str, data: Data) -> Result<Input, Error> {
+pub(crate) fn input(number: usize, label: &str, data: Data) -> Result<Input, Error> {
     let tags = Tags { label: Some(Label::Text(label.to_owned())), ..Tags::default() };
     Ok(Input { name: format!("{number}"), data, tags, place: None })
 }
@@ -52,7 +52,7 @@ fn settings(module: ModuleKind) -> Settings {
 }
 
 /// The encoder of texts or of images; the same one in all calls, because its name is in the file.
-fn shared(text: bool) -> Transformer {
+pub(crate) fn shared(text: bool) -> Transformer {
     static SHARED: OnceLock<[Transformer; 2]> = OnceLock::new();
     SHARED.get_or_init(|| [false, true].map(|text| encoder(text).1))[usize::from(text)].clone()
 }

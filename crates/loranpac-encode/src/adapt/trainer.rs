@@ -85,7 +85,7 @@ impl Trainer {
         let state = State { best: values.clone(), values, memory: vec![0.0; numbers], progress: Position::default() };
         let mut trainer =
             Trainer { transformer, samples, settings, model, state, trained, held_out, means, frozen: None, kept: 0 };
-        let (kept, _) = trainer.model.bytes_per_row();
+        let (kept, _) = trainer.model.network.bytes_per_row();
         trainer.kept = memory / (kept * trainer.rows()).max(1);
         trainer.frozen = trainer.accuracy(&trainer.model.network)?;
         Ok(trainer)
@@ -158,7 +158,7 @@ impl Trainer {
 
     /// About how many bytes training uses besides the encoder's weights.
     pub fn bytes(&self) -> usize {
-        let (kept, again) = self.model.bytes_per_row();
+        let (kept, again) = self.model.network.bytes_per_row();
         let blocks = self.model.network.stack().blocks.len();
         // One block's trace and about as much scratch exist in any case.
         let traces = self.kept.min(blocks).max(1) + 1;
@@ -301,10 +301,7 @@ impl Trainer {
 
     /// Rows of a batch at most.
     fn rows(&self) -> usize {
-        let tokens = match (&self.model.network, self.samples.longest()) {
-            (Network::Vit(vit), _) => vit.tokens(),
-            (Network::Bert(_), longest) => longest.unwrap_or(0),
-        };
+        let tokens = self.model.network.tokens(self.samples.longest());
         self.settings.batch.min(self.trained.len()) * (tokens + self.model.modules.room())
     }
 

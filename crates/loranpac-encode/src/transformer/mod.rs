@@ -38,6 +38,6 @@ pub(crate) use module::{Modules, Parameters, Random, Start, Tensor};
 pub(crate) use network::{Given, Network};
 pub use open::open;
 pub use text::TextEncoder;
-pub(crate) use train::{Dropout, Tuner};
+pub(crate) use train::{Dropout, Inserter, Inserts, Pooled, Prefix, Tokens, Tuner};
 pub use vit::Vit;
 pub(crate) use weights::Weights;

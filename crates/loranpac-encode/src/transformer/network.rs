@@ -63,6 +63,21 @@ impl Network {
         }
     }
 
+    /// Tokens of an input: of images as the network has it, of texts those of the longest.
+    pub fn tokens(&self, longest: Option<usize>) -> usize {
+        match self {
+            Network::Vit(vit) => vit.tokens(),
+            Network::Bert(_) => longest.unwrap_or(0),
+        }
+    }
+
+    /// Bytes of a row of a block's kept trace, and of one that is computed again.
+    pub fn bytes_per_row(&self) -> (usize, usize) {
+        let shape = self.stack().shape();
+        let (d, heads) = (shape.d.next_multiple_of(32), 32 * shape.strips());
+        (4 * (6 * d + 3 * heads + shape.inner.next_multiple_of(32)), 4 * d)
+    }
+
     /// Modules for it. Those outside the blocks belong to vision transformers.
     pub fn modules(&self, kind: ModuleKind, random: &mut Random) -> Modules {
         let stack = self.stack();
@@ -151,6 +166,7 @@ impl Network {
                 Pooling {
                     norm: norm.as_ref(),
                     first,
+                    last: None,
                     skipped,
                     fc_norm: fc_norm.as_ref(),
                     projection: projection.as_deref(),
@@ -160,7 +176,7 @@ impl Network {
             Network::Bert(bert) => {
                 let first = (bert.pool == bert::Pool::First).then_some(1);
                 let none: Option<&Norm> = None;
-                Pooling { norm: none, first, skipped: 0, fc_norm: none, projection: None, unit: bert.unit }
+                Pooling { norm: none, first, last: None, skipped: 0, fc_norm: none, projection: None, unit: bert.unit }
             }
         }
     }

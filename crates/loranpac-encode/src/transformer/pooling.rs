@@ -1,8 +1,10 @@
-//! From the gradients of features to those of the tokens that they are made of:
+//! Features of sequences from their tokens, and from the gradients of the former to those of the latter:
 //!
 //! ```text
 //! p = mean of norm(x) over the pooled tokens;   feature = unit(projection fc_norm(p))
 //! ```
+
+use std::ops::Range;
 
 use crate::transformer::module::Affine;
 use crate::transformer::norm::Norm;
@@ -15,6 +17,8 @@ pub(crate) struct Pooling<'a> {
     pub norm: Option<&'a Norm>,
     /// How many tokens are averaged, from the first; none: all but those that are skipped and those of prompts.
     pub first: Option<usize>,
+    /// How many tokens are averaged, up to the last; none: as `first` and `skipped` have it.
+    pub last: Option<usize>,
     /// Tokens in front of those that are averaged.
     pub skipped: usize,
     /// Of the average.
@@ -26,6 +30,37 @@ pub(crate) struct Pooling<'a> {
 }
 
 impl Pooling<'_> {
+    /// The features of sequences, a row for each, before they are brought to unit length. `room` rows at the end of each belong to prompts.
+    pub fn forward(&self, (x, ends, room): (&Strips, &[usize], usize), d: usize) -> Vec<f32> {
+        let mut normed = Strips::default();
+        if let Some(norm) = self.norm {
+            norm.forward(x, &mut normed);
+        }
+        let tokens = if self.norm.is_some() { &normed } else { x };
+        let mut features = averages(tokens, &self.ranges(ends, room), d);
+        if let Some(norm) = self.fc_norm {
+            features.chunks_mut(d).for_each(|row| norm.row(row));
+        }
+        if let Some(projection) = self.projection {
+            let project = |row: &[f32]| projection.chunks(d).map(|w| dot(w, row) as f32).collect::<Vec<f32>>();
+            features = features.chunks(d).flat_map(project).collect();
+        }
+        features
+    }
+
+    /// The rows that are averaged.
+    fn ranges(&self, ends: &[usize], room: usize) -> Vec<Range<usize>> {
+        let range = |i: usize| {
+            let start = if i == 0 { 0 } else { ends[i - 1] };
+            match (self.last, self.first) {
+                (Some(count), _) => ends[i] - count..ends[i],
+                (None, Some(count)) => start..ends[i].min(start + count),
+                (None, None) => start + self.skipped..ends[i] - room,
+            }
+        };
+        (0..ends.len()).map(range).collect()
+    }
+
     /// The gradient of the tokens x, given that of the features. `last` is what is trained after the last normalisation, with all trained
     /// numbers; its gradients are added to `out`.
     pub fn backward(
@@ -36,29 +71,13 @@ impl Pooling<'_> {
         last: Option<(&Affine, &[f32])>,
         out: &mut [f32],
     ) -> Strips {
-        let ranges: Vec<_> = (0..ends.len())
-            .map(|i| {
-                let start = if i == 0 { 0 } else { ends[i - 1] };
-                match self.first {
-                    Some(count) => start..ends[i].min(start + count),
-                    None => start + self.skipped..ends[i] - room,
-                }
-            })
-            .collect();
+        let ranges = self.ranges(ends, room);
         let mut normed = Strips::default();
         if let Some(norm) = self.norm {
             norm.forward(x, &mut normed);
         }
         let tokens = if self.norm.is_some() { &normed } else { x };
-        let mut pooled = vec![0.0; ends.len() * d];
-        let mut row = vec![0.0; d];
-        for (pooled, range) in pooled.chunks_mut(d).zip(&ranges) {
-            let share = 1.0 / range.len().max(1) as f32;
-            for token in range.clone() {
-                tokens.row(token, &mut row);
-                pooled.iter_mut().zip(&row).for_each(|(sum, x)| *sum += x * share);
-            }
-        }
+        let pooled = averages(tokens, &ranges, d);
         // Gradients of the averages.
         let mut slopes = slopes.to_vec();
         if self.unit {
@@ -101,9 +120,26 @@ impl Pooling<'_> {
     }
 }
 
+/// The mean of some rows of each sequence.
+fn averages(tokens: &Strips, ranges: &[Range<usize>], d: usize) -> Vec<f32> {
+    let mut averages = vec![0.0; ranges.len() * d];
+    let mut row = vec![0.0; d];
+    for (average, range) in averages.chunks_mut(d).zip(ranges) {
+        let share = 1.0 / range.len().max(1) as f32;
+        for token in range.clone() {
+            tokens.row(token, &mut row);
+            average.iter_mut().zip(&row).for_each(|(sum, x)| *sum += x * share);
+        }
+    }
+    averages
+}
+
+fn dot(x: &[f32], y: &[f32]) -> f64 {
+    x.iter().zip(y).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum()
+}
+
 /// Replaces the gradient of x / |x| by that of x.
 fn unit_backward(x: &[f32], slope: &mut [f32]) {
-    let dot = |x: &[f32], y: &[f32]| x.iter().zip(y).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum::<f64>();
     let length = dot(x, x).sqrt().max(1e-12);
     let along = dot(x, slope) / (length * length);
     slope

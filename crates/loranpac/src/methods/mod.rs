@@ -13,6 +13,7 @@ pub mod lda;
 mod lifted;
 mod model;
 pub mod ogd;
+pub(crate) mod prompts;
 pub(crate) mod ranpac;
 pub(crate) mod ridge_truncated;
 pub(crate) mod rls;

@@ -10,6 +10,7 @@ use crate::transformer::math::Activation;
 use crate::transformer::module::{Affine, Module};
 use crate::transformer::strips::Strips;
 
+use super::insert::{Inserts, Prefix};
 use super::tuning::Tuning;
 
 /// What a block's gradients need of its forward pass. Normalised features and activations are computed again.
@@ -20,6 +21,9 @@ pub(crate) struct Trace {
     pub ends: Vec<usize>,
     q: Strips,
     kv: Strips,
+    /// Keys and values with those of prefixes, and the row after the last of each sequence.
+    joined: Strips,
+    joined_ends: Vec<usize>,
     /// The sequences of queries: all tokens, or the first ones of each sequence.
     few_ends: Vec<usize>,
     first: Option<usize>,
@@ -39,6 +43,13 @@ impl Trace {
     /// Which tokens of each sequence the block keeps: the first ones, or all.
     pub fn first(&self) -> Option<usize> {
         self.first
+    }
+
+    /// Queries, and keys and values with or without prefixes.
+    fn packed(&self, joined: bool) -> (Packed<'_>, Packed<'_>) {
+        let packed = |matrix, ends| Packed { matrix, strip: 0, ends };
+        let keys = if joined { packed(&self.joined, &self.joined_ends) } else { packed(&self.kv, &self.ends) };
+        (packed(&self.q, &self.few_ends), keys)
     }
 
     /// Frees everything but the input.
@@ -88,6 +99,11 @@ impl Tuned<'_> {
         &self.tuning.modules[self.index]
     }
 
+    /// What each sequence has in front of its keys and values.
+    fn prefix(&self) -> Option<Prefix> {
+        self.tuning.inserts.and_then(|inserts: &Inserts| inserts.prefix(self.index))
+    }
+
     fn block(&self) -> Block {
         self.module().apply(self.tuning.values, &self.stack.blocks[self.index], self.stack.shape())
     }
@@ -124,8 +140,12 @@ impl Tuned<'_> {
                 ends.clone_from(&t.few_ends);
             }
         }
-        let packed = |matrix, ends| Packed { matrix, strip: 0, ends };
-        attend(packed(&t.q, &t.few_ends), packed(&t.kv, &t.ends), heads, size, &mut work.y);
+        if let Some(prefix) = self.prefix() {
+            let shape = self.stack.shape();
+            prefix.join(self.tuning.values, shape, (&t.kv, &t.ends), &mut t.joined, &mut t.joined_ends);
+        }
+        let (queries, keys) = t.packed(self.prefix().is_some());
+        attend(queries, keys, heads, size, &mut work.y);
         add(&block.project, &work.y, x, ssf.then_some(&mut t.project));
         if order == Order::After {
             Each::Copy.apply(x, &mut t.sum1);
@@ -209,9 +229,14 @@ impl Tuned<'_> {
         // dx is the gradient of the sum of input and attention.
         affine(ssf.map(|ssf| &ssf.project), &t.project, dx, out);
         transposed.backward(&block.project, dx, y, Then::Store);
-        let packed = |matrix, ends| Packed { matrix, strip: 0, ends };
-        let (queries, keys) = (packed(&t.q, &t.few_ends), packed(&t.kv, &t.ends));
-        attend_backward(queries, keys, (shape.heads, shape.size), y, dq, dkv);
+        let (queries, keys) = t.packed(self.prefix().is_some());
+        match self.prefix() {
+            None => attend_backward(queries, keys, (shape.heads, shape.size), y, dq, dkv),
+            Some(prefix) => {
+                attend_backward(queries, keys, (shape.heads, shape.size), y, dq, wide);
+                prefix.split(shape, (wide, &t.ends), dkv, out);
+            }
+        }
         if let Some(ssf) = ssf {
             let scale = shape.query_scale();
             ssf.qkv.gradients_of(values, (0, shape.heads_layout(), scale), &t.q, dq, out);

@@ -8,7 +8,7 @@ use crate::transformer::testing::random;
 use crate::transformer::whole::{text_folder, vision_folder};
 use crate::transformer::{Transformer, open};
 
-fn network(kind: &str) -> Network {
+pub(super) fn network(kind: &str) -> Network {
     let folder = match kind {
         "text mean" => text_folder("mean", true),
         "text first" => text_folder("cls", false),
@@ -17,13 +17,13 @@ fn network(kind: &str) -> Network {
     open(folder.path(), None).map(|transformer: Transformer| transformer.network()).unwrap()
 }
 
-fn texts() -> Vec<Sequence> {
+pub(super) fn texts() -> Vec<Sequence> {
     [&[2, 4, 5, 3][..], &[2, 3], &[2, 5, 6, 1, 3]]
         .map(|tokens| Sequence { tokens: tokens.to_vec(), types: vec![0; tokens.len()] })
         .into()
 }
 
-const NETWORKS: [&str; 5] = ["class", "mean", "clip", "text mean", "text first"];
+pub(super) const NETWORKS: [&str; 5] = ["class", "mean", "clip", "text mean", "text first"];
 
 /// Modules with other numbers than those at the start.
 fn modules(network: &Network, kind: ModuleKind) -> Modules {

@@ -31,21 +31,37 @@ impl Pass {
     /// Runs the blocks on `x`. Afterwards `x` and `ends` have the first tokens of each sequence, or all. The traces of at most `most` blocks are
     /// kept; those of the others are computed again.
     pub fn forward(&mut self, stack: &Stack, tuning: Tuning<'_>, first: Option<usize>, most: usize) {
+        self.kept = stack.blocks.len().saturating_sub(most).max(first_trained(tuning));
+        self.run(stack, tuning, first, true);
+    }
+
+    /// The same without what the gradients need.
+    pub fn predict(&mut self, stack: &Stack, tuning: Tuning<'_>, first: Option<usize>) {
+        self.run(stack, tuning, first, false);
+    }
+
+    fn run(&mut self, stack: &Stack, tuning: Tuning<'_>, first: Option<usize>, traced: bool) {
         let blocks = stack.blocks.len();
         let start = first_trained(tuning).min(blocks);
         self.frozen(stack, start);
+        self.write_tokens(stack, tuning);
         self.traces.resize_with(blocks, Trace::default);
-        self.kept = blocks.saturating_sub(most).max(start);
         for index in start..blocks {
             if let Some(prompts) = &tuning.prompts[index] {
                 write_prompts(&prompts.pack(tuning.values, stack.shape().d), &mut self.x, &self.ends);
             }
             let first = first.filter(|_| index + 1 == blocks);
-            let trace = &mut self.traces[index];
+            let trace = &mut self.traces[if traced { index } else { 0 }];
             Tuned { stack, tuning, index }.forward(&mut self.x, &mut self.ends, first, trace, &mut self.scratch);
-            if index < self.kept {
+            if traced && index < self.kept {
                 trace.forget();
             }
+        }
+    }
+
+    fn write_tokens(&mut self, stack: &Stack, tuning: Tuning<'_>) {
+        if let Some(tokens) = tuning.inserts.and_then(|inserts| inserts.tokens) {
+            tokens.write(tuning.values, stack.shape().d, &mut self.x, &self.ends);
         }
     }
 
@@ -83,24 +99,42 @@ impl Pass {
                 self.traces[index].forget();
             }
         }
+        let tokens = tuning.inserts.and_then(|inserts| inserts.tokens);
+        if let (Some(tokens), Some(trace)) = (tokens, self.traces.first()) {
+            tokens.gradients(dx, stack.shape().d, &trace.ends, out);
+        }
     }
 }
 
 /// The first block in which something is trained.
 fn first_trained(tuning: Tuning<'_>) -> usize {
-    let trained = |i: usize| !matches!(tuning.modules[i], Module::None) || tuning.prompts[i].is_some();
+    if has_tokens(tuning) {
+        return 0;
+    }
+    let trained =
+        |i: usize| !matches!(tuning.modules[i], Module::None) || tuning.prompts[i].is_some() || prefixed(tuning, i);
     (0..tuning.modules.len()).find(|i| trained(*i)).unwrap_or(tuning.modules.len())
+}
+
+fn has_tokens(tuning: Tuning<'_>) -> bool {
+    tuning.inserts.is_some_and(|inserts| inserts.tokens.is_some())
+}
+
+fn prefixed(tuning: Tuning<'_>, index: usize) -> bool {
+    tuning.inserts.is_some_and(|inserts| inserts.prefix(index).is_some())
 }
 
 /// How far back the gradients of a block are needed.
 fn depth(tuning: Tuning<'_>, index: usize, input: bool) -> Depth {
-    if input || tuning.prompts[index].is_some() || first_trained(tuning) < index {
+    if input || has_tokens(tuning) || tuning.prompts[index].is_some() || first_trained(tuning) < index {
         return Depth::Input;
     }
-    match tuning.modules[index] {
+    let prefixes = if prefixed(tuning, index) { Depth::Attention } else { Depth::Nothing };
+    let module = match tuning.modules[index] {
         Module::None => Depth::Nothing,
         Module::Adapter(_) => Depth::Adapter,
         Module::Lora(_) => Depth::Attention,
         Module::Ssf(_) => Depth::Norm,
-    }
+    };
+    module.max(prefixes)
 }

@@ -11,11 +11,11 @@ use crate::transformer::norm;
 use crate::transformer::strips::Strips;
 use crate::transformer::testing::{close, matrix, random};
 
-const HEADS: usize = 2;
-const SIZE: usize = 20;
-const D: usize = HEADS * SIZE;
-const INNER: usize = 50;
-const BLOCKS: usize = 3;
+pub(super) const HEADS: usize = 2;
+pub(super) const SIZE: usize = 20;
+pub(super) const D: usize = HEADS * SIZE;
+pub(super) const INNER: usize = 50;
+pub(super) const BLOCKS: usize = 3;
 /// Two sequences, with the rows of two prompts at their ends.
 const ENDS: [usize; 2] = [6, 13];
 const PROMPTS: usize = 2;
@@ -102,7 +102,7 @@ fn product(x: &[f64], w: &[f64], inputs: usize) -> Vec<f64> {
     x.chunks(inputs).flat_map(|x| w.chunks(inputs).map(|w| x.iter().zip(w).map(|(x, w)| x * w).sum())).collect()
 }
 
-fn stack(order: Order) -> Stack {
+pub(super) fn stack(order: Order) -> Stack {
     let block = |i| random_block(D, INNER, false, 100 * i as u64).pack(HEADS, SIZE, 1e-6);
     Stack { blocks: (0..BLOCKS).map(block).collect(), order, heads: HEADS, size: SIZE, activation: Activation::Gelu }
 }
@@ -130,6 +130,15 @@ fn tune(kind: &str, from: usize) -> (Parameters, Vec<Module>, Vec<Option<Prompts
     (parameters, modules, prompts)
 }
 
+fn tuning<'a>(
+    modules: &'a [Module],
+    prompts: &'a [Option<Prompts>],
+    parameters: &'a Parameters,
+    dropout: Option<Dropout>,
+) -> Tuning<'a> {
+    Tuning { modules, prompts, values: &parameters.values, inserts: None, dropout }
+}
+
 #[test]
 fn gradients_of_every_module_are_those_of_finite_differences() {
     for order in [Order::Before, Order::After] {
@@ -137,7 +146,7 @@ fn gradients_of_every_module_are_those_of_finite_differences() {
             for (from, first, most) in [(0, None, BLOCKS), (0, Some(1), BLOCKS), (1, Some(2), 1), (2, Some(1), 0)] {
                 let stack = stack(order);
                 let (parameters, modules, prompts) = tune(kind, from);
-                let tuning = Tuning { modules: &modules, prompts: &prompts, values: &parameters.values, dropout: None };
+                let tuning = tuning(&modules, &prompts, &parameters, None);
                 let x = random(ENDS[1] * D, 1);
                 let mut pass = Pass::of(matrix(&x, D), ENDS.to_vec());
                 pass.forward(&stack, tuning, first, most);
@@ -191,7 +200,7 @@ fn blocks_that_are_computed_again_have_the_same_gradients_to_the_last_bit() {
     let stack = stack(Order::Before);
     let (parameters, modules, prompts) = tune("adapter", 0);
     let dropout = Some(Dropout { rate: 0.3, seed: 5, step: 2 });
-    let tuning = Tuning { modules: &modules, prompts: &prompts, values: &parameters.values, dropout };
+    let tuning = tuning(&modules, &prompts, &parameters, dropout);
     let run = |most: usize| {
         let mut pass = Pass::of(matrix(&random(ENDS[1] * D, 1), D), ENDS.to_vec());
         pass.forward(&stack, tuning, Some(1), most);

@@ -49,5 +49,6 @@ impl Tuner {
 }
 
 fn tuning(modules: &Modules, dropout: Option<Dropout>) -> Tuning<'_> {
-    Tuning { modules: &modules.blocks, prompts: &modules.prompts, values: &modules.parameters.values, dropout }
+    let Modules { blocks, prompts, parameters, .. } = modules;
+    Tuning { modules: blocks, prompts, values: &parameters.values, inserts: None, dropout }
 }

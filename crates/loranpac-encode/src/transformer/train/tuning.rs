@@ -1,5 +1,6 @@
 //! What a pass trains.
 
+use super::insert::Inserts;
 use crate::transformer::module::{Module, Prompts, Random};
 use crate::transformer::strips::Strips;
 
@@ -11,6 +12,8 @@ pub(crate) struct Tuning<'a> {
     /// Of each block.
     pub prompts: &'a [Option<Prompts>],
     pub values: &'a [f32],
+    /// Rows that each sequence has for itself.
+    pub inserts: Option<&'a Inserts>,
     /// Of the adapters' inner features.
     pub dropout: Option<Dropout>,
 }
