@@ -6,6 +6,7 @@
 pub mod adapted;
 pub mod cache;
 pub mod chart;
+pub mod choice;
 pub mod choices;
 pub mod error;
 pub mod images;
