@@ -12,7 +12,7 @@ use loranpac::internals::count;
 use loranpac::registry::Input;
 use loranpac_data::dataset::Part;
 use loranpac_data::{Dataset, EncodedBy, Split, atomic, system};
-use loranpac_encode::adapt::{Adapter, SampleOptions, Samples, Settings, Trainer};
+use loranpac_encode::adapt::{Adapter, Pace, SampleOptions, Samples, Settings, Trainer};
 use loranpac_encode::{Encoder, InputOptions, Inputs, Limits, ModuleKind, Transformer, open_transformer};
 
 use crate::choice::{Choice, Kind, Rehearsal};
@@ -126,6 +126,12 @@ impl RawData {
     /// Raw data that are read when they are first needed.
     pub fn new(place: RawPlace) -> RawData {
         RawData { place, open: None, kept: Vec::new() }
+    }
+
+    /// What a sample costs on this machine with the module of a run.
+    pub fn pace(&self, spec: &Spec) -> Result<Pace, Error> {
+        let transformer = open_transformer(&self.place.encoder, self.place.preprocess.as_deref())?;
+        Ok(Pace::measure(&transformer, settings(spec)?.module)?)
     }
 
     /// Encoder and samples in the order of the data set, which is the whole one of the same inputs.

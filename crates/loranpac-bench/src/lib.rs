@@ -8,6 +8,7 @@ pub mod cache;
 pub mod chart;
 pub mod choice;
 pub mod choices;
+pub mod effort;
 pub mod error;
 pub mod images;
 pub mod maps;

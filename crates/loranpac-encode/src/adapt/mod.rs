@@ -14,6 +14,7 @@ mod head;
 mod loss;
 mod means;
 mod optimise;
+mod pace;
 mod probe;
 mod samples;
 mod settings;
@@ -28,6 +29,7 @@ pub use checkpoint::Epoch;
 pub use head::HeadKind;
 pub use loss::cross_entropy;
 pub use optimise::Optimiser;
+pub use pace::Pace;
 #[doc(hidden)]
 pub use probe::{Probe, ProbeInput};
 pub use samples::{SampleOptions, Samples};
