@@ -12,11 +12,12 @@ use loranpac::internals::count;
 use loranpac::registry::Input;
 use loranpac_data::dataset::Part;
 use loranpac_data::{Dataset, EncodedBy, Split, atomic, system};
-use loranpac_encode::adapt::{Adapter, SampleOptions, Samples, Settings, Trainer};
+use loranpac_encode::adapt::{Adapter, Pace, SampleOptions, Samples, Settings, Trainer};
 use loranpac_encode::{Encoder, InputOptions, Inputs, Limits, ModuleKind, Transformer, open_transformer};
 
+use crate::choice::{Choice, Kind, Rehearsal};
 use crate::error::Error;
-use crate::spec::Spec;
+use crate::spec::{AdaptFeatures, Spec};
 use crate::stream::Task;
 
 /// Where images or texts are, and what encodes them.
@@ -49,9 +50,23 @@ pub type Say<'a> = &'a mut dyn FnMut(&str) -> ControlFlow<()>;
 pub struct RawData {
     place: RawPlace,
     open: Option<Open>,
-    /// The last adapted data set: runs of several methods share it.
-    last: Option<(Key, Arc<Dataset>, f64)>,
+    /// The last adapted data sets, oldest first: runs of several methods share them.
+    kept: Vec<(Key, Adapted)>,
 }
+
+/// What came of adaptation.
+#[derive(Clone)]
+pub struct Adapted {
+    /// The data set with other features; none if frozen ones were chosen.
+    pub data: Option<Arc<Dataset>>,
+    /// Seconds that it took.
+    pub seconds: f64,
+    /// Which features were chosen, if that was asked for.
+    pub choice: Option<Choice>,
+}
+
+/// Bytes of adapted features that are kept for further runs; the last ones in any case.
+const KEPT: usize = 1 << 30;
 
 struct Open {
     transformer: Transformer,
@@ -78,6 +93,8 @@ pub enum Wanted {
     Adapted,
     /// Both side by side.
     Both,
+    /// The best of these three.
+    Chosen,
     /// Those after adaptation to each task, side by side.
     Subspaces,
     /// Those of the encoder as it is, as queries beside the images or texts themselves.
@@ -87,21 +104,22 @@ pub enum Wanted {
 impl Wanted {
     /// The features of a run.
     pub fn of(spec: &Spec) -> Result<Wanted, Error> {
-        Ok(match (spec.method()?.input, spec.adapt.is_some(), spec.adapt_both) {
+        Ok(match (spec.method()?.input, spec.adapt.is_some(), spec.adapt_features) {
             (Input::Adapted, ..) => Wanted::Both,
             (Input::Subspaces, ..) => Wanted::Subspaces,
             (Input::Raw, ..) => Wanted::Raw,
             (_, false, _) => Wanted::Frozen,
-            (_, true, false) => Wanted::Adapted,
-            (_, true, true) => Wanted::Both,
+            (_, true, AdaptFeatures::Adapted) => Wanted::Adapted,
+            (_, true, AdaptFeatures::Both) => Wanted::Both,
+            (_, true, AdaptFeatures::Chosen) => Wanted::Chosen,
         })
     }
 
-    /// Features per sample, given those of the encoder and the number of tasks.
+    /// Features per sample at most, given those of the encoder and the number of tasks.
     pub fn dim(self, dim: usize, tasks: usize) -> usize {
         match self {
             Wanted::Frozen | Wanted::Adapted | Wanted::Raw => dim,
-            Wanted::Both => 2 * dim,
+            Wanted::Both | Wanted::Chosen => 2 * dim,
             Wanted::Subspaces => dim * tasks,
         }
     }
@@ -110,7 +128,13 @@ impl Wanted {
 impl RawData {
     /// Raw data that are read when they are first needed.
     pub fn new(place: RawPlace) -> RawData {
-        RawData { place, open: None, last: None }
+        RawData { place, open: None, kept: Vec::new() }
+    }
+
+    /// What a sample costs on this machine with the module of a run.
+    pub fn pace(&self, spec: &Spec) -> Result<Pace, Error> {
+        let transformer = open_transformer(&self.place.encoder, self.place.preprocess.as_deref())?;
+        Ok(Pace::measure(&transformer, settings(spec)?.module)?)
     }
 
     /// Encoder and samples in the order of the data set, which is the whole one of the same inputs.
@@ -123,8 +147,8 @@ impl RawData {
         Ok((transformer, train, test))
     }
 
-    /// The data set with the features that a run works on, and the seconds that they took. `whole` has all training samples, of which
-    /// `dataset` has those at `rows`; `tasks` divides the latter.
+    /// The data set with the features that a run works on. `whole` has all training samples, of which `dataset` has those at `rows`; `tasks`
+    /// divides the latter.
     pub fn adapted(
         &mut self,
         spec: &Spec,
@@ -132,7 +156,7 @@ impl RawData {
         (dataset, rows): (&Dataset, &[usize]),
         tasks: &[Task],
         say: Say<'_>,
-    ) -> Result<(Arc<Dataset>, f64), Error> {
+    ) -> Result<Adapted, Error> {
         let wanted = Wanted::of(spec)?;
         let trained = if wanted == Wanted::Subspaces { tasks } else { &tasks[..tasks.len().min(1)] };
         let places = |task: &Task| task.train.iter().map(|row| rows[*row]).collect::<Vec<usize>>();
@@ -142,39 +166,117 @@ impl RawData {
             tasks: trained.iter().map(places).collect(),
             train: rows.to_vec(),
         };
-        if let Some((known, data, seconds)) = &self.last
-            && *known == key
-        {
-            return Ok((data.clone(), *seconds));
+        if let Some((_, made)) = self.kept.iter().find(|(known, _)| *known == key) {
+            return Ok(made.clone());
         }
-        self.last = None;
         let started = Instant::now();
         let folder = self.place.adapters.clone();
         self.open(whole)?;
         // Opened above.
         let Some(open) = &self.open else { return Err(Error::Interrupted) };
+        let mut work = Work { open, settings: &key.settings, folder: folder.as_deref(), say };
+        let choice = match (wanted, tasks.first()) {
+            (Wanted::Chosen, Some(first)) => Some(work.choose(dataset, first, &key.tasks[0])?),
+            _ => None,
+        };
+        let wanted = choice.as_ref().map_or(wanted, |choice| match choice.chosen {
+            Kind::Frozen => Wanted::Frozen,
+            Kind::Adapted => Wanted::Adapted,
+            Kind::Both => Wanted::Both,
+        });
+        let data = match wanted {
+            Wanted::Frozen => None,
+            _ => Some(Arc::new(work.dataset(dataset, rows, &key.tasks, wanted)?)),
+        };
+        let made = Adapted { data, seconds: started.elapsed().as_secs_f64(), choice };
+        self.keep(key, made.clone());
+        Ok(made)
+    }
+
+    /// Keeps adapted features for further runs, and drops the oldest ones if they are too many.
+    fn keep(&mut self, key: Key, made: Adapted) {
+        let bytes = |made: &Adapted| made.data.as_ref().map_or(0, |data| 4 * (data.train.x.len() + data.test.x.len()));
+        self.kept.push((key, made));
+        while self.kept.len() > 1 && self.kept.iter().map(|(_, made)| bytes(made)).sum::<usize>() > KEPT {
+            self.kept.remove(0);
+        }
+    }
+}
+
+/// What adaptation needs.
+struct Work<'a> {
+    open: &'a Open,
+    settings: &'a Settings,
+    folder: Option<&'a Path>,
+    say: Say<'a>,
+}
+
+impl Work<'_> {
+    /// The data set with features after adaptation to each of some tasks.
+    fn dataset(
+        &mut self,
+        dataset: &Dataset,
+        rows: &[usize],
+        tasks: &[Vec<usize>],
+        wanted: Wanted,
+    ) -> Result<Dataset, Error> {
+        let open = self.open;
+        let blocks = tasks.len() + usize::from(wanted == Wanted::Both);
+        // Twice: block by block, and side by side.
+        let bytes = 8usize.saturating_mul((rows.len() + open.test.len()) * dataset.dim * blocks);
+        system::room().ensure(bytes, "adapted features", "fewer samples (`per-class`) or tasks (`inc`) need less")?;
         let mut blocks = Vec::new();
-        for (number, places) in key.tasks.iter().enumerate() {
-            let of = if key.tasks.len() > 1 {
-                format!("task {} of {}: ", number + 1, key.tasks.len())
-            } else {
-                String::new()
+        if wanted == Wanted::Both {
+            blocks.push((dataset.train.x.clone(), dataset.test.x.clone()));
+        }
+        for (number, places) in tasks.iter().enumerate() {
+            let of = match tasks.len() {
+                1 => String::new(),
+                count => format!("task {} of {count}: ", number + 1),
             };
             let part = open.train.part(places);
             // With one class there is nothing to tell apart: the encoder stays as it is.
             let adapted = match part.labels().len() {
                 0 | 1 if wanted == Wanted::Subspaces => open.transformer.clone(),
-                _ => train(&open.transformer, part, key.settings.clone(), folder.as_deref(), &of, say)?,
+                _ => self.train(part, &of)?,
             };
-            blocks.push(open.features(&adapted, rows, &format!("{of}encoding with the adapted encoder"), say)?);
+            let words = format!("{of}encoding with the adapted encoder");
+            blocks.push(open.features(&adapted, rows, &words, self.say)?);
         }
-        if wanted == Wanted::Both {
-            blocks.insert(0, (dataset.train.x.clone(), dataset.test.x.clone()));
+        Ok(stacked(dataset, blocks, self.settings, wanted))
+    }
+
+    /// Chooses features by adapting the encoder to every other class of the first task, and then to the others.
+    fn choose(&mut self, dataset: &Dataset, task: &Task, places: &[usize]) -> Result<Choice, Error> {
+        let part = self.open.train.part(places);
+        // Both halves need two classes to be told apart.
+        if part.labels().len() < 4 {
+            let choice = Choice::too_few();
+            self.tell(&choice.words())?;
+            return Ok(choice);
         }
-        let data = Arc::new(stacked(dataset, blocks, &key.settings));
-        let seconds = started.elapsed().as_secs_f64();
-        self.last = Some((key, data.clone(), seconds));
-        Ok((data, seconds))
+        let (frozen, _) = dataset.train.gather(&task.train, dataset.dim);
+        let all: Vec<usize> = (0..part.len()).collect();
+        let mut rehearsal = Rehearsal::default();
+        for half in 0..2 {
+            let of = format!("choosing, half {} of 2: ", half + 1);
+            let seen = |class: usize| class % 2 == half;
+            let known: Vec<usize> = all.iter().copied().filter(|at| seen(part.targets()[*at])).collect();
+            let adapted = self.train(part.part(&known), &of)?;
+            let features = part.features(&adapted, &all, |_| {})?;
+            rehearsal.add(dataset.dim, [&frozen, &features], part.targets(), |class| !seen(class));
+        }
+        let choice = rehearsal.choose();
+        self.tell(&choice.words())?;
+        Ok(choice)
+    }
+
+    fn tell(&mut self, words: &str) -> Result<(), Error> {
+        if (self.say)(words).is_break() { Err(Error::Interrupted) } else { Ok(()) }
+    }
+
+    fn train(&mut self, samples: Samples, of: &str) -> Result<Transformer, Error> {
+        train(&self.open.transformer, samples, self.settings.clone(), self.folder, of, self.say)
     }
 }
 
@@ -220,12 +322,13 @@ fn settings(spec: &Spec) -> Result<Settings, Error> {
     let name = spec.adapt.as_deref().unwrap_or("adapter");
     let unknown = || Error::from(loranpac::Error::setting("adapt", name, "it is no module"));
     let module = ModuleKind::from_name(name).ok_or_else(unknown)?;
-    let (rate, epochs, batch) = (spec.adapt_rate, spec.adapt_epochs, spec.adapt_batch);
+    let (rate, epochs, batch, scale) = (spec.adapt_rate, spec.adapt_epochs, spec.adapt_batch, spec.adapt_scale);
     Ok(Settings {
         module,
         rate,
         epochs,
         batch,
+        scale,
         seed: spec.seed.into(),
         held_out: 0,
         patience: 0,
@@ -278,7 +381,7 @@ fn train(
 }
 
 /// The data set with other features: blocks of equal size, side by side.
-fn stacked(dataset: &Dataset, blocks: Vec<(Vec<f32>, Vec<f32>)>, settings: &Settings) -> Dataset {
+fn stacked(dataset: &Dataset, blocks: Vec<(Vec<f32>, Vec<f32>)>, settings: &Settings, wanted: Wanted) -> Dataset {
     let (size, width) = (dataset.dim, blocks.len());
     let (train, test): (Vec<_>, Vec<_>) = blocks.into_iter().unzip();
     let part = |part: &Part, blocks: Vec<Vec<f32>>| {
@@ -288,10 +391,11 @@ fn stacked(dataset: &Dataset, blocks: Vec<(Vec<f32>, Vec<f32>)>, settings: &Sett
         });
         Part { x, y: part.y.clone(), domain: part.domain.clone(), layers: Default::default() }
     };
-    let by = |by: &EncodedBy| EncodedBy {
-        name: format!("{} with {}, adapted to {}", by.name, settings.module, count(width, "task")),
-        digest: by.digest.clone(),
+    let adapted = |name: &str| match wanted {
+        Wanted::Both => format!("{name} before and after adaptation to 1 task with {}", settings.module),
+        _ => format!("{name} with {}, adapted to {}", settings.module, count(width, "task")),
     };
+    let by = |by: &EncodedBy| EncodedBy { name: adapted(&by.name), digest: by.digest.clone() };
     Dataset {
         name: dataset.name.clone(),
         dim: size * width,

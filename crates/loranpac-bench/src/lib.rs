@@ -6,7 +6,9 @@
 pub mod adapted;
 pub mod cache;
 pub mod chart;
+pub mod choice;
 pub mod choices;
+pub mod effort;
 pub mod error;
 pub mod images;
 pub mod maps;

@@ -119,7 +119,8 @@ impl Metric {
                  nothing is unlearned."
             }
             Metric::Minutes | Metric::Seconds => {
-                "Time to learn all tasks and to form the classifiers, without evaluation."
+                "Time to learn all tasks and to form the classifiers, without evaluation; with adaptation of the encoder, where there is one, and \
+                 encoding with it."
             }
             Metric::Memory => "Memory that the model keeps between tasks.",
             _ => return None,
@@ -128,8 +129,10 @@ impl Metric {
 
     /// The number of a run; of the last task for those that change over tasks.
     pub fn of(self, run: &Run) -> Option<f64> {
-        let seconds =
-            || -> f64 { run.tasks.iter().map(|task| task.learn_seconds + task.weights_seconds.unwrap_or(0.0)).sum() };
+        let seconds = || -> f64 {
+            let learn = run.tasks.iter().map(|task| task.learn_seconds + task.weights_seconds.unwrap_or(0.0));
+            learn.sum::<f64>() + run.adapt_seconds.unwrap_or(0.0)
+        };
         match self {
             Metric::Final => run.final_accuracy,
             Metric::Total => run.total_accuracy,

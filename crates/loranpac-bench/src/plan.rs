@@ -52,7 +52,7 @@ pub struct Plan<'m> {
 struct Planned {
     spec: Spec,
     data: Arc<Dataset>,
-    /// Features of a sample, which are not those of the data if the run adapts the encoder.
+    /// Features of a sample at most, which are not those of the data if the run adapts the encoder.
     dim: usize,
     wanted: Wanted,
 }
@@ -94,9 +94,6 @@ impl<'m> Plan<'m> {
             let tasks = stream::of(&data, &spec)?.len();
             if wanted == Wanted::Raw {
                 prompted::settings(&spec)?.check(tasks)?;
-            }
-            if wanted == Wanted::Subspaces {
-                spec.settings.insert("subspaces".to_owned(), tasks.to_string());
             }
             let dim = wanted.dim(data.dim, tasks);
             maps.adapt(&mut spec, dim)?;
@@ -141,8 +138,9 @@ impl<'m> Plan<'m> {
             (Some(raw), Some(whole)) if *wanted == Wanted::Raw => {
                 let (map, rows) = (self.maps.get(spec, data.dim)?, rows(whole));
                 let mut subject = Prompted::new(spec, (data, &rows), tasks.len(), raw.open(whole)?, say)?;
-                let (method, options) = (spec.method()?, spec.options(map));
-                return Experiment { spec, method, options, lift: None, tasks: &tasks, adapt_seconds: None, threads }
+                let (method, options, tasks) = (spec.method()?, spec.options(map), &tasks[..]);
+                let (lift, adapt_seconds, adapt_choice) = (None, None, None);
+                return Experiment { spec, method, options, lift, tasks, adapt_seconds, adapt_choice, threads }
                     .run_subject(&mut subject, data, watch);
             }
             (Some(raw), Some(whole)) if *wanted != Wanted::Frozen => {
@@ -150,13 +148,19 @@ impl<'m> Plan<'m> {
             }
             _ => None,
         };
-        let adapt_seconds = adapted.as_ref().map(|(_, seconds)| *seconds);
-        let data = adapted.as_ref().map_or(data, |(data, _)| data);
+        let (adapt_seconds, adapt_choice) = adapted.as_ref().map(|made| (made.seconds, made.choice.clone())).unzip();
+        let adapt_choice = adapt_choice.flatten();
+        let data = adapted.as_ref().and_then(|made| made.data.as_ref()).unwrap_or(data);
         let map = self.maps.get(spec, data.dim)?;
         let lift = self.maps.facts(spec, &map)?;
-        let options = spec.options(map);
-        Experiment { spec, method: spec.method()?, options, lift, tasks: &tasks, adapt_seconds, threads }
-            .run(data, watch)
+        let mut options = spec.options(map);
+        if *wanted == Wanted::Subspaces {
+            // The spec stays as it was asked for, so that a finished run is found again.
+            options.settings.retain(|(name, _)| name != "subspaces");
+            options.settings.push(("subspaces".to_owned(), tasks.len().to_string()));
+        }
+        let (method, tasks) = (spec.method()?, &tasks[..]);
+        Experiment { spec, method, options, lift, tasks, adapt_seconds, adapt_choice, threads }.run(data, watch)
     }
 
     /// Refuses runs that need more memory than there is. A budget chooses one cap for all runs, so that they can be compared:

@@ -198,14 +198,18 @@ macro_rules! recipes {
 /// The recipes inside the program, one for every table and figure of the paper and two of ours: name and text.
 pub const RECIPES: &[(&str, &str)] = recipes![
     "cil-vit",
+    "cil-vit-adapted",
+    "cil-vit-ease",
     "cil-vit-inc1",
     "cil-vit-in21k",
+    "cil-vit-in21k-ease",
     "cil-vit-multiple",
     "cil-vit-widths",
     "hyperparameters",
     "running-times",
     "dil-vit",
     "lc-rates",
+    "ease-cars",
     "ablation-rfm",
     "stability",
     "truncation-effect",

@@ -8,6 +8,7 @@ use loranpac::registry::{Method, MethodOptions};
 use loranpac::{Certificate, Classifier, Features, Label, Learner, Summary, Verdict};
 use serde::{Deserialize, Serialize};
 
+use crate::choice::Choice;
 use crate::error::Error;
 use crate::metrics::{AccuracyMatrix, mean};
 use crate::spec::Spec;
@@ -53,6 +54,9 @@ pub struct Run {
     /// Seconds of adaptation and of encoding with the adapted encoder, for runs that adapt it. Runs that share an adaptation have the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapt_seconds: Option<f64>,
+    /// Which features the run learned from, if it was to choose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adapt_choice: Option<Choice>,
     /// Bytes that the model keeps.
     pub state_bytes: usize,
     /// Peak memory of the process so far.
@@ -192,6 +196,8 @@ pub(crate) struct Experiment<'a> {
     pub tasks: &'a [Task],
     /// Seconds of adaptation.
     pub adapt_seconds: Option<f64>,
+    /// Which features were chosen.
+    pub adapt_choice: Option<Choice>,
     /// Threads in use.
     pub threads: usize,
 }
@@ -348,6 +354,7 @@ impl Experiment<'_> {
             tasks: records,
             verdict: subject.summary().verdict(),
             adapt_seconds: self.adapt_seconds,
+            adapt_choice: self.adapt_choice.clone(),
             state_bytes: subject.state_bytes(),
             peak_rss_bytes: system::peak_memory(),
         })

@@ -40,14 +40,16 @@ pub struct Spec {
     pub gamma: f64,
     /// What is trained inside the encoder before the first task is learned, if anything: the name of a module.
     pub adapt: Option<String>,
-    /// Whether features before adaptation stand beside those after it.
-    pub adapt_both: bool,
+    /// Which features are learned after adaptation.
+    pub adapt_features: AdaptFeatures,
     /// Rate of the first epoch of adaptation.
     pub adapt_rate: f64,
     /// Epochs of adaptation.
     pub adapt_epochs: usize,
     /// Samples per step of adaptation.
     pub adapt_batch: usize,
+    /// Scale of the cosine classifier with which modules are trained, before training.
+    pub adapt_scale: f64,
     /// How samples become tasks.
     pub scenario: Scenario,
     /// Class order, as NumPy's legacy generator shuffles for this seed.
@@ -62,6 +64,19 @@ pub struct Spec {
     pub train_loss: When,
     /// When the spectrum of the Gram matrix is recorded.
     pub spectrum: When,
+}
+
+/// Which features of an adapted encoder are learned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AdaptFeatures {
+    /// Those after adaptation.
+    #[default]
+    Adapted,
+    /// Those before and after it, side by side.
+    Both,
+    /// Those before it, those after it, or both: the best for classes that adaptation has not seen ([`crate::choice`]).
+    Chosen,
 }
 
 /// How the samples are divided into tasks.
@@ -137,10 +152,11 @@ impl Spec {
             lift_seed: 0,
             gamma: DEFAULT_GAMMA,
             adapt: None,
-            adapt_both: false,
+            adapt_features: AdaptFeatures::Adapted,
             adapt_rate: 0.01,
             adapt_epochs: 20,
             adapt_batch: 48,
+            adapt_scale: 1.0,
             scenario: Scenario::default(),
             seed: DEFAULT_SEED,
             order: None,

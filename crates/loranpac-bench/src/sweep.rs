@@ -1,9 +1,14 @@
 //! Sweeps: many runs on several data sets. Every finished run is written to the cache at once, and runs in the cache are not run
 //! again.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
+use loranpac_encode::adapt::Pace;
+
+use crate::adapted::Wanted;
 use crate::cache::Cache;
+use crate::effort::{Effort, shared, words};
 use crate::error::Error;
 use crate::maps::Maps;
 use crate::plan::{Plan, Resources};
@@ -69,6 +74,9 @@ impl Sweep<'_> {
     /// [`Error::Interrupted`] if `watch` breaks.
     pub fn run(&self, watch: Watch<'_>) -> Result<Vec<Record>, Error> {
         let total: f64 = self.plans.iter().flat_map(|(_, specs)| specs).map(cost).sum();
+        if let Some(words) = self.forecast()? {
+            let _ = watch(Event::Note(words));
+        }
         let (mut before, mut number) = (0.0, 0);
         let mut records = Vec::new();
         let mut maps = Maps::default();
@@ -122,6 +130,43 @@ impl Sweep<'_> {
             }
         }
         Ok(records)
+    }
+
+    /// How long adaptation takes in the runs that are not in the cache; none if no run adapts the encoder.
+    fn forecast(&self) -> Result<Option<String>, Error> {
+        let adapts = |spec: &Spec| Wanted::of(spec).is_ok_and(|wanted| wanted != Wanted::Frozen);
+        let mut paces: HashMap<String, Pace> = HashMap::new();
+        let mut seconds = 0.0;
+        for (source, specs) in self.plans.iter().filter(|(_, specs)| specs.iter().any(adapts)) {
+            // Data that cannot be read are noted when their turn comes.
+            let (Some(raw), Ok(dataset)) = (source.raw(), source.open()) else { continue };
+            let data = source.data(&dataset);
+            let mut counted: Vec<Spec> = Vec::new();
+            for spec in specs.iter().filter(|spec| adapts(spec)) {
+                let known = shared(spec);
+                let done = self.cache.is_some_and(|cache| cache.load(&data, spec, self.threads).is_some());
+                if done || counted.contains(&known) {
+                    continue;
+                }
+                counted.push(known);
+                let module = spec.adapt.clone().unwrap_or_default();
+                let pace = match paces.get(&module) {
+                    Some(pace) => *pace,
+                    None => *paces.entry(module).or_insert(raw.pace(spec)?),
+                };
+                seconds += Effort::of(spec, &dataset).map_or(0.0, |effort| effort.seconds(pace));
+            }
+        }
+        let rates =
+            |pace: &Pace| format!("{:.3} s per sample and epoch, {:.3} s to encode one", pace.train, pace.encode);
+        let slowest = paces.values().max_by(|a, b| a.train.total_cmp(&b.train));
+        Ok(slowest.map(|pace| {
+            format!(
+                "adaptation takes about {} on this machine ({}); it resumes after an interruption",
+                words(seconds),
+                rates(pace)
+            )
+        }))
     }
 }
 

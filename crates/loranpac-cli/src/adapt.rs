@@ -59,6 +59,9 @@ pub struct Args {
     /// The classifier that is trained with the module, and dropped
     #[arg(long, value_enum, default_value = "cosine", help_heading = "Training")]
     head: HeadArg,
+    /// Scale of a cosine classifier before training; a larger one makes gradients larger
+    #[arg(long, default_value_t = 1.0, value_name = "S", help_heading = "Training", allow_negative_numbers = true)]
+    scale: f64,
     /// Hold out one in N samples of each class that has N; 0: none
     #[arg(long, default_value_t = 5, value_name = "N", help_heading = "Training")]
     held_out: usize,
@@ -164,6 +167,7 @@ fn settings(args: &Args) -> Result<Settings> {
             HeadArg::Cosine => HeadKind::Cosine,
             HeadArg::Linear => HeadKind::Linear,
         },
+        scale: args.scale,
         optimiser: match args.optimiser {
             OptimiserArg::Sgd => Optimiser::Sgd { momentum: 0.9, decay: 5e-4 },
             OptimiserArg::Adam => Optimiser::ADAM,

@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::raw::{images, vit};
+use common::raw::{bitmap, images, vit};
 use common::{loranpac, refused, stdout};
 use tempfile::TempDir;
 
@@ -163,4 +163,87 @@ fn runs_of_prompt_methods_learn_from_images_and_are_repeatable() {
     wrong(&["--method", "codaprompt", "--set", "pool=1"], &["--set pool=", "2 tasks"]);
     wrong(&["--method", "dualprompt", "--set", "top=1"], &["top"]);
     refused(&["run", "--data", "digits", "--method", "l2p"], &["l2p adapts the encoder", "--encoder"]);
+}
+
+/// Images of four classes, in `sets/colours`.
+fn colours(world: &World) -> String {
+    let root = world.folder.path().join("sets").join("colours");
+    let classes = [("red", [0, 0, 200]), ("green", [0, 200, 0]), ("blue", [200, 0, 0]), ("grey", [90, 90, 90])];
+    for (class, colour) in classes {
+        for number in 0..6 {
+            let split = if number < 4 { "train" } else { "test" };
+            bitmap(&root.join(split).join(class).join(format!("{number}.bmp")), colour, number * 3);
+        }
+    }
+    root.display().to_string()
+}
+
+#[test]
+fn a_run_chooses_between_frozen_and_adapted_features_and_records_why() {
+    let world = World::new();
+    let (encoder, cache, colours) = (world.place("vit"), world.place("cache"), colours(&world));
+    let run = |data: &str, more: &[&str]| -> (serde_json::Value, String) {
+        let words =
+            ["run", "--data", data, "--encoder", &encoder, "--cache", &cache, "--method", "simplecil", "--inc", "4"];
+        let words = [&words[..], &["--adapt-epochs", "2", "--adapt-batch", "3", "--json", "-"], more].concat();
+        let output = loranpac(&words);
+        let mut found: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+        (found["runs"][0].take(), String::from_utf8(output.stderr).unwrap())
+    };
+    let chosen = ["--adapt", "lora", "--adapt-features", "chosen"];
+    // A rate at which nothing changes: there is no reason to adapt.
+    let (found, notes) = run(&colours, &[&chosen[..], &["--adapt-rate", "1e-12"]].concat());
+    let choice = &found["adapt_choice"];
+    assert_eq!((&choice["chosen"], &choice["samples"]), (&"frozen".into(), &16.into()), "{choice}");
+    assert_eq!(choice["measured"][1]["one_shot"], choice["measured"][0]["one_shot"]);
+    assert!(notes.contains("choosing, half 2 of 2") && notes.contains("frozen features are used"), "{notes}");
+    let frozen = run(&colours, &[]).0;
+    assert_eq!(found["accuracy_matrix"], frozen["accuracy_matrix"]);
+    assert!(frozen.get("adapt_choice").is_none() && found["config"]["spec"]["adapt_features"] == "chosen");
+    // Whatever is chosen at another rate, the run is the one on those features.
+    let (found, _) = run(&colours, &[&chosen[..], &["--adapt-rate", "0.5"]].concat());
+    let same = match found["adapt_choice"]["chosen"].as_str().unwrap() {
+        "frozen" => frozen,
+        kind => run(&colours, &["--adapt", "lora", "--adapt-rate", "0.5", "--adapt-features", kind]).0,
+    };
+    assert_eq!(
+        (&found["accuracy_matrix"], &found["dataset"]["dim"]),
+        (&same["accuracy_matrix"], &same["dataset"]["dim"])
+    );
+    // Two classes are too few to leave some out.
+    let (found, notes) = run(&world.place("photos"), &chosen);
+    assert_eq!(found["adapt_choice"]["samples"], 0);
+    assert!(notes.contains("four classes or more"), "{notes}");
+}
+
+#[test]
+fn a_recipe_on_images_adapts_the_encoder_and_resumes() {
+    let world = World::new();
+    let (encoder, cache, out, recipe) =
+        (world.place("vit"), world.place("cache"), world.place("out"), world.place("mine.toml"));
+    colours(&world);
+    let text = "title = \"t\"\ndata = [\"colours\"]\n[defaults]\ninc = 2\nadapt-epochs = 2\n[[runs]]\nmethod = [\"adam\", \"ease\"]\n\
+                [[runs]]\nmethod = \"simplecil\"\nadapt = [\"none\", \"ssf\"]\n\
+                [[tables]]\ntitle = \"t\"\nrows = [\"method\", \"adapt\"]\ncolumns = [\"data\"]\nvalue = \"final\"\n";
+    fs::write(&recipe, text).unwrap();
+    let sets = world.place("sets");
+    let bench = || {
+        let words = ["bench", &recipe, "--images", &sets, "--encoder", &encoder, "--cache", &cache, "--out", &out];
+        let output = loranpac(&words);
+        (stdout(&output), String::from_utf8(output.stderr).unwrap())
+    };
+    let (words, notes) = bench();
+    assert!(words.contains("4 runs") && words.contains("ssf"), "{words}");
+    assert!(!notes.contains("left out"), "{notes}");
+    assert!(notes.contains("--method ease") && notes.contains("adaptation takes about"), "{notes}");
+    // A run that is missing is made again with the adapters that were kept.
+    let runs = fs::read_dir(Path::new(&out).join("runs")).unwrap().map(|entry| entry.unwrap().path());
+    let ease = runs.filter(|path| path.display().to_string().contains("_ease_")).collect::<Vec<_>>();
+    assert_eq!(ease.len(), 1);
+    let kept = || fs::read_dir(Path::new(&cache).join("adapters")).unwrap().count();
+    assert_eq!(kept(), 3, "the first task's adapters are shared by adam and ease; SSF, and the second task's");
+    fs::remove_file(&ease[0]).unwrap();
+    let (again, notes) = bench();
+    assert_eq!((again, kept()), (words, 3));
+    assert!(notes.contains("--method ease") && !notes.contains("--method adam"), "only what is missing: {notes}");
 }

@@ -26,12 +26,17 @@ pub struct ImageSet {
 impl ImageSet {
     /// Lists its inputs, which must have labels and both splits. No contents are read.
     pub fn open(&self, options: &InputOptions) -> Result<Inputs, Error> {
-        let options = InputOptions { layout: self.layout, ..options.clone() };
-        let path = if self.layout == Layout::Usual { inner(&self.path) } else { self.path.clone() };
+        let (path, options) = self.place(options);
         let inputs = Inputs::open(&[path], &options)?;
         let refuse = |source| Error::Images { path: self.path.clone(), source: Box::new(source) };
         inputs.outline().map_or(Ok(()), |outline| Needs::Experiment.check(outline)).map_err(refuse)?;
         Ok(inputs)
+    }
+
+    /// Where its inputs are, and how they are read.
+    pub fn place(&self, options: &InputOptions) -> (PathBuf, InputOptions) {
+        let options = InputOptions { layout: self.layout, ..options.clone() };
+        (if self.layout == Layout::Usual { inner(&self.path) } else { self.path.clone() }, options)
     }
 
     /// How it differs from the data set of the paper that its name claims, in words.

@@ -5,7 +5,7 @@ use loranpac::registry::Input;
 use loranpac::{Schedule, Truncation, Width};
 
 use super::{Kind, Setting};
-use crate::spec::{Order, Scenario, Spec, When};
+use crate::spec::{AdaptFeatures, Order, Scenario, Spec, When};
 use crate::value::Value;
 
 const ADAPTATION: &str = "Adaptation";
@@ -14,7 +14,8 @@ const METHOD: &str = "Method";
 const PROTOCOL: &str = "Protocol";
 
 const MODULES: &[&str] = &["none", "adapter", "lora", "vpt-deep", "vpt-shallow", "ssf"];
-const ADAPTED: &[&str] = &["adapted", "both"];
+const ADAPTED: &[&str] = &["adapted", "both", "chosen"];
+const FEATURES: [AdaptFeatures; 3] = [AdaptFeatures::Adapted, AdaptFeatures::Both, AdaptFeatures::Chosen];
 const SCHEDULES: &[&str] = &["late", "paper"];
 const SCENARIOS: &[&str] = &["class", "domain", "joint"];
 const TIMES: &[&str] = &["never", "final", "every"];
@@ -182,14 +183,19 @@ pub const SETTINGS: &[Setting] = &[
         name: "adapt-features",
         section: ADAPTATION,
         placeholder: "WHICH",
-        help: "Learn from the adapted features, or from those before and after adaptation side by side",
+        help: "Learn from the adapted features, from those before and after adaptation side by side, or from the best of frozen, adapted and both \
+               for classes of the first task that adaptation has not seen",
         kind: Kind::Words(ADAPTED),
         read: |spec, value| {
-            spec.adapt_both = value.word(ADAPTED)? == 1;
+            spec.adapt_features = FEATURES[value.word(ADAPTED)?];
             Ok(())
         },
-        show: |spec| Some(Value::from(ADAPTED[usize::from(spec.adapt_both)])),
-        settle: |spec, method| spec.adapt_both &= spec.adapt.is_some() && !method.input.adapts(),
+        show: |spec| Some(Value::from(ADAPTED[spec.adapt_features as usize])),
+        settle: |spec, method| {
+            if spec.adapt.is_none() || method.input.adapts() {
+                spec.adapt_features = AdaptFeatures::Adapted;
+            }
+        },
         ..Setting::PLAIN
     },
     Setting {
@@ -198,11 +204,7 @@ pub const SETTINGS: &[Setting] = &[
         placeholder: "R",
         help: "Rate of the first epoch of adaptation; it falls along a cosine to zero",
         read: |spec, value| {
-            let rate = value.number()?;
-            if !(rate > 0.0 && rate.is_finite()) {
-                return Err("a positive number is expected".to_owned());
-            }
-            spec.adapt_rate = rate;
+            spec.adapt_rate = positive(value)?;
             Ok(())
         },
         show: |spec| Some(Value::Number(spec.adapt_rate)),
@@ -233,6 +235,19 @@ pub const SETTINGS: &[Setting] = &[
         },
         show: |spec| Some(spec.adapt_batch.into()),
         settle: |spec, _| clear_unless(spec, |spec| spec.adapt.is_some(), |spec| spec.adapt_batch = 48),
+        ..Setting::PLAIN
+    },
+    Setting {
+        name: "adapt-scale",
+        section: ADAPTATION,
+        placeholder: "S",
+        help: "Scale of the cosine classifier with which modules are trained, before training; a larger one makes gradients larger",
+        read: |spec, value| {
+            spec.adapt_scale = positive(value)?;
+            Ok(())
+        },
+        show: |spec| Some(Value::Number(spec.adapt_scale)),
+        settle: |spec, _| clear_unless(spec, |spec| spec.adapt.is_some(), |spec| spec.adapt_scale = 1.0),
         ..Setting::PLAIN
     },
     Setting {
@@ -415,6 +430,14 @@ fn is_drawn(spec: &Spec) -> bool {
 fn clear_unless(spec: &mut Spec, used: impl Fn(&Spec) -> bool, clear: impl Fn(&mut Spec)) {
     if !used(spec) {
         clear(spec);
+    }
+}
+
+fn positive(value: &Value) -> Result<f64, String> {
+    let number = value.number()?;
+    match number > 0.0 && number.is_finite() {
+        true => Ok(number),
+        false => Err("a positive number is expected".to_owned()),
     }
 }
 

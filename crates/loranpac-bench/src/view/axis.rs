@@ -5,8 +5,7 @@ use serde::Deserialize;
 
 use crate::chart::thousands;
 use crate::record::Record;
-use crate::spec::Scenario;
-use crate::spec::Spec;
+use crate::spec::{AdaptFeatures, Scenario, Spec};
 
 /// A property of a run by which tables and figures are laid out.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -34,11 +33,15 @@ pub enum Axis {
     LiftSeed,
     /// Inverse kernel width of Fourier features.
     Gamma,
+    /// What is trained inside the encoder.
+    Adapt,
+    /// Rate of the first epoch of adaptation.
+    AdaptRate,
     /// A setting of the method.
     Setting(String),
 }
 
-pub(super) const AXES: [(&str, Axis); 11] = [
+pub(super) const AXES: [(&str, Axis); 13] = [
     ("data", Axis::Data),
     ("method", Axis::Method),
     ("inc", Axis::Inc),
@@ -50,6 +53,8 @@ pub(super) const AXES: [(&str, Axis); 11] = [
     ("per-class", Axis::PerClass),
     ("lift-seed", Axis::LiftSeed),
     ("gamma", Axis::Gamma),
+    ("adapt", Axis::Adapt),
+    ("adapt-rate", Axis::AdaptRate),
 ];
 
 impl From<String> for Axis {
@@ -93,6 +98,7 @@ impl Axis {
             Axis::Schedule => format!("{text} schedule"),
             Axis::MaxRank | Axis::LiftSeed | Axis::Gamma => format!("{} {text}", self.name().replace('-', " ")),
             Axis::PerClass => format!("{text} per class"),
+            Axis::AdaptRate => format!("rate {text}"),
             Axis::Setting(name) => format!("{name} {text}"),
             _ => text.to_owned(),
         }
@@ -105,6 +111,7 @@ impl Axis {
             Axis::Truncate => "share of directions cut, zeta".to_owned(),
             Axis::Inc => "classes per task".to_owned(),
             Axis::Setting(name) if name == "ridge" => "lambda".to_owned(),
+            Axis::AdaptRate => "learning rate".to_owned(),
             Axis::Setting(name) if name == "rate" => "learning rate".to_owned(),
             axis => axis.name().replace('-', " "),
         }
@@ -152,6 +159,16 @@ impl Axis {
             },
             Axis::LiftSeed => Place::number(spec.lift_seed as f64, spec.lift_seed.to_string()),
             Axis::Gamma => Place::number(spec.gamma, spec.gamma.to_string()),
+            Axis::Adapt => match (&spec.adapt, spec.adapt_features) {
+                (None, _) => Place::text("-"),
+                (Some(module), AdaptFeatures::Adapted) => Place::text(module),
+                (Some(module), AdaptFeatures::Both) => Place::text(format!("{module}, both features")),
+                (Some(module), AdaptFeatures::Chosen) => Place::text(format!("{module}, chosen")),
+            },
+            Axis::AdaptRate => match &spec.adapt {
+                None => Place::text("-"),
+                Some(_) => Place::number(spec.adapt_rate, spec.adapt_rate.to_string()),
+            },
             Axis::Setting(name) => match spec.settings.get(name) {
                 Some(value) => Place { text: value.clone(), number: value.parse().ok() },
                 None => Place::text("-"),

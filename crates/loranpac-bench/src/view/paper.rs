@@ -25,6 +25,18 @@ const TABLES: &[(&str, &str)] = tables![
     "ablation-rfm",
 ];
 
+/// Rate, samples per step and epochs of EASE on each data set; Stanford Cars has those of CIFAR100.
+const EASE: &[(&str, f64, usize, usize)] = &[
+    ("cifar100", 0.025, 48, 20),
+    ("imagenet-r", 0.05, 16, 20),
+    ("imagenet-a", 0.05, 32, 20),
+    ("cub200", 0.005, 16, 20),
+    ("objectnet", 0.03, 48, 20),
+    ("omnibenchmark", 0.01, 16, 20),
+    ("vtab", 0.03, 16, 45),
+    ("stanfordcars", 0.025, 48, 20),
+];
+
 /// One number of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
@@ -81,9 +93,15 @@ fn entry(line: &str) -> Option<Entry> {
 }
 
 impl Entry {
-    /// Whether it is of a method that we do not have: other methods, and those that adapt the encoder first.
+    /// Our name of the method, if we have it.
+    fn name(&self) -> Option<&'static str> {
+        registry::find(&self.method.to_lowercase()).ok().map(|method| method.name)
+    }
+
+    /// Whether it is of a method that needs more than features: those that we do not have, and those that adapt the encoder.
     pub fn foreign(&self) -> bool {
-        registry::find(&self.method).is_err() || self.setting.starts_with("adaptation=")
+        let adapts = |name: &str| registry::find(name).is_ok_and(|method| method.input.adapts());
+        self.name().is_none_or(adapts) || self.setting.starts_with("adaptation=")
     }
 
     /// For people.
@@ -121,7 +139,7 @@ impl Entry {
         let plain = !matches!(spec.truncation, Some(other) if other != Truncation::default());
         let width = self.width.is_none_or(|width| width == spec.computed_width());
         self.metric == metric
-            && self.method == spec.method
+            && self.name() == Some(&spec.method)
             && plain
             && width
             && self.same_setting(spec)
@@ -130,15 +148,35 @@ impl Entry {
 
     fn same_setting(&self, spec: &Spec) -> bool {
         let usual = Spec::new(&spec.method).normalised().is_ok_and(|plain| plain.lift == spec.lift);
+        let adapts = spec.method().is_ok_and(|method| method.input.adapts());
+        let frozen = spec.adapt.is_none();
         match self.setting.split_once('=') {
-            None | Some(("rate", "best")) => usual && spec.settings.is_empty(),
-            Some(("lift", lift)) => spec.lift == lift && spec.settings.is_empty(),
+            // Running times of EASE are those of its own settings.
+            None if adapts => usual && spec.settings.is_empty() && self.same_adaptation(spec, "ease"),
+            None | Some(("rate", "best")) => usual && frozen && spec.settings.is_empty(),
+            Some(("adaptation", whose)) => usual && spec.settings.is_empty() && self.same_adaptation(spec, whose),
+            Some(("lift", lift)) => frozen && spec.lift == lift && spec.settings.is_empty(),
             Some((name, value)) => {
                 let number = |text: &str| text.parse::<f64>().ok();
                 let same = spec.settings.get(name).is_some_and(|ours| number(ours) == number(value));
-                same && usual && spec.settings.len() == 1
+                same && usual && frozen && spec.settings.len() == 1
             }
         }
+    }
+
+    /// Whether a run adapts the encoder as the paper does: with adapters, and the settings of RanPAC, or those of EASE for the data set.
+    fn same_adaptation(&self, spec: &Spec, whose: &str) -> bool {
+        let plain = Spec::new(&spec.method);
+        let ease =
+            EASE.iter().find(|(data, ..)| *data == self.data).map(|(_, rate, batch, epochs)| (*rate, *batch, *epochs));
+        let expected = match whose {
+            "ease" => ease,
+            _ => Some((plain.adapt_rate, plain.adapt_batch, plain.adapt_epochs)),
+        };
+        spec.adapt.as_deref() == Some("adapter")
+            && spec.adapt_features == plain.adapt_features
+            && spec.adapt_scale == plain.adapt_scale
+            && expected == Some((spec.adapt_rate, spec.adapt_batch, spec.adapt_epochs))
     }
 }
 

@@ -113,7 +113,7 @@ impl Table {
         };
         let widths: Vec<String> = rows.iter().map(|(_, members)| widths(members)).collect();
         let mut rows: Vec<_> = rows.into_iter().map(fill).collect();
-        rows.extend(self.others(&paper, &heads));
+        rows.extend(self.others(&paper, &heads, records));
         let mut row_names: Vec<String> = row_axes.iter().map(|axis| axis.name().to_owned()).collect();
         let named = self.rows.iter().chain(&self.columns).any(|axis| *axis == Axis::Width);
         if !named && widths.iter().any(|width| *width != widths[0]) {
@@ -133,12 +133,20 @@ impl Table {
 
 impl Table {
     /// Rows of methods that only the paper has, in the columns of the runs that stand at their heads.
-    fn others(&self, paper: &[paper::Entry], heads: &[&Record]) -> Vec<(Vec<String>, Vec<Option<Cell>>)> {
-        if self.rows != [Axis::Method] || self.columns.contains(&Axis::Method) {
+    fn others(
+        &self,
+        paper: &[paper::Entry],
+        heads: &[&Record],
+        records: &[Record],
+    ) -> Vec<(Vec<String>, Vec<Option<Cell>>)> {
+        let by_method = self.rows == [Axis::Method] || self.rows == [Axis::Method, Axis::Adapt];
+        if !by_method || self.columns.contains(&Axis::Method) {
             return Vec::new();
         }
         let mut names: Vec<String> = Vec::new();
-        for entry in paper.iter().filter(|entry| entry.foreign()) {
+        let ours = |entry: &paper::Entry| records.iter().any(|record| entry.matches(record, self.value));
+        let have: Vec<String> = paper.iter().filter(|entry| ours(entry)).map(paper::Entry::title).collect();
+        for entry in paper.iter().filter(|entry| entry.foreign() && !have.contains(&entry.title())) {
             find_or_push(&mut names, entry.title());
         }
         let cell = |name: &str, head: &Record| {

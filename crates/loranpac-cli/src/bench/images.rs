@@ -47,7 +47,14 @@ pub fn sources(args: &Args, folder: &Path, wanted: &[String], raw: &Raw<'_>) -> 
             note!("{}: {computed} of {} encoded, {} from the cache", set.key, count(all, "sample"), all - computed);
         }
     }
-    Ok((sets.iter().map(|set| files.source(set)).collect(), missing))
+    let source = |set: &ImageSet| {
+        let (path, options) = set.place(&raw.inputs(None));
+        match raw.place(vec![path], options) {
+            Some(place) => files.source(set).with_raw(place),
+            None => files.source(set),
+        }
+    };
+    Ok((sets.iter().map(source).collect(), missing))
 }
 
 /// What a folder has instead, as the end of a message.

@@ -17,7 +17,7 @@ const SHORTEST: f64 = 1e-12;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HeadKind {
-    /// The cosine of features and the weights of each class, times a scale that is trained and starts at 1.
+    /// The cosine of features and the weights of each class, times a scale that is trained.
     Cosine,
     /// A linear layer.
     Linear,
@@ -34,12 +34,18 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// Adds the tensors of a classifier.
-    pub fn add(to: &mut Parameters, kind: HeadKind, d: usize, classes: usize, random: &mut Random) -> Head {
+    /// Adds the tensors of a classifier. A cosine one starts with a scale.
+    pub fn add(
+        to: &mut Parameters,
+        (kind, scale): (HeadKind, f64),
+        d: usize,
+        classes: usize,
+        random: &mut Random,
+    ) -> Head {
         let start = Start::Uniform(1.0 / (d as f32).sqrt());
         let weights = to.add("head.weight".to_owned(), &[classes, d], start, random);
         let rest = match kind {
-            HeadKind::Cosine => to.add("head.scale".to_owned(), &[1], Start::Constant(1.0), random),
+            HeadKind::Cosine => to.add("head.scale".to_owned(), &[1], Start::Constant(scale as f32), random),
             HeadKind::Linear => to.add("head.bias".to_owned(), &[classes], start, random),
         };
         Head { kind, d, weights, rest }
@@ -130,7 +136,7 @@ mod tests {
     fn gradients_of_both_heads_are_those_of_finite_differences() {
         for kind in [HeadKind::Cosine, HeadKind::Linear] {
             let (mut parameters, mut random) = (Parameters::default(), Random::new(1, 0));
-            let head = Head::add(&mut parameters, kind, 5, 3, &mut random);
+            let head = Head::add(&mut parameters, (kind, 1.5), 5, 3, &mut random);
             parameters.values.iter_mut().for_each(|x| *x *= 2.0);
             let features: Vec<f32> = (0..20).map(|_| random.normal() as f32).collect();
             let targets = [0, 2, 1, 2];

@@ -14,6 +14,7 @@ mod head;
 mod loss;
 mod means;
 mod optimise;
+mod pace;
 mod probe;
 mod samples;
 mod settings;
@@ -29,6 +30,7 @@ pub(crate) use head::Head;
 pub use head::HeadKind;
 pub use loss::cross_entropy;
 pub use optimise::Optimiser;
+pub use pace::Pace;
 #[doc(hidden)]
 pub use probe::{Probe, ProbeInput};
 pub use samples::{SampleOptions, Samples};

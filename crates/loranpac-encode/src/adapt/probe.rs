@@ -27,7 +27,7 @@ impl Probe {
     /// New modules. Uniform noise up to `noise` is added to each number, so that none of them is zero.
     pub fn new(transformer: Transformer, kind: ModuleKind, classes: usize, noise: f32) -> Probe {
         let mut random = Random::new(1, 0);
-        let mut model = Model::new(transformer.network(), kind, HeadKind::Cosine, classes, &mut random);
+        let mut model = Model::new(transformer.network(), kind, (HeadKind::Cosine, 1.0), classes, &mut random);
         let values = &mut model.modules.parameters.values;
         values.iter_mut().for_each(|x| *x += noise * (2.0 * random.uniform() - 1.0) as f32);
         let memory = vec![0.0; values.len()];

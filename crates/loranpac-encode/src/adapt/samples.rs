@@ -168,6 +168,11 @@ impl Samples {
         &self.labels
     }
 
+    /// The class of each sample, as a place among the labels.
+    pub fn targets(&self) -> &[usize] {
+        &self.targets
+    }
+
     /// Why inputs were skipped.
     pub fn skipped(&self) -> &[Error] {
         &self.skipped

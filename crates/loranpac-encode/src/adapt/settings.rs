@@ -14,6 +14,9 @@ pub struct Settings {
     pub module: ModuleKind,
     /// The classifier that is trained with it.
     pub head: HeadKind,
+    /// The scale of a cosine classifier before training. At 1, the softmax of cosines is nearly flat, and gradients of modules are small.
+    #[serde(default = "plain_scale")]
+    pub scale: f64,
     /// How numbers follow their gradients.
     pub optimiser: Optimiser,
     /// The rate of the first epoch. It falls along a cosine to zero.
@@ -37,6 +40,7 @@ impl Default for Settings {
         Settings {
             module: ModuleKind::ALL[0],
             head: HeadKind::Cosine,
+            scale: plain_scale(),
             optimiser: Optimiser::Sgd { momentum: 0.9, decay: 5e-4 },
             rate: 0.01,
             epochs: 20,
@@ -47,6 +51,11 @@ impl Default for Settings {
             augment: true,
         }
     }
+}
+
+/// The scale of adapters whose file does not record it.
+fn plain_scale() -> f64 {
+    1.0
 }
 
 impl Settings {
@@ -64,6 +73,9 @@ impl Settings {
         }
         if !(self.rate.is_finite() && self.rate > 0.0) {
             return refuse("rate", format!("{} is not a positive number", self.rate));
+        }
+        if !(self.scale > 0.0 && self.scale <= 1000.0) {
+            return refuse("scale", format!("{} is not above 0 and at most 1000", self.scale));
         }
         if self.epochs == 0 || self.epochs > 100_000 {
             return refuse("epochs", format!("{} is not between 1 and 100000", self.epochs));
@@ -102,6 +114,8 @@ mod tests {
         };
         check(&|s| s.rate = f64::NAN, "`rate`");
         check(&|s| s.rate = 0.0, "`rate`");
+        check(&|s| s.scale = 0.0, "`scale`");
+        check(&|s| s.scale = f64::NAN, "`scale`");
         check(&|s| s.epochs = 0, "`epochs`");
         check(&|s| s.batch = 0, "`batch`");
         check(&|s| s.held_out = 1, "`held-out`");

@@ -16,8 +16,14 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// New modules and a new classifier.
-    pub fn new(network: Network, kind: ModuleKind, head: HeadKind, classes: usize, random: &mut Random) -> Model {
+    /// New modules and a new classifier, with the scale of a cosine one.
+    pub fn new(
+        network: Network,
+        kind: ModuleKind,
+        head: (HeadKind, f64),
+        classes: usize,
+        random: &mut Random,
+    ) -> Model {
         let mut modules = network.modules(kind, random);
         let own = modules.parameters.values.len();
         let head = Head::add(&mut modules.parameters, head, network.dim(), classes, random);

@@ -77,7 +77,8 @@ impl Trainer {
             return Err(Error::TooFewClasses { classes: samples.labels().len(), samples: samples.len() });
         }
         let mut random = Random::new(settings.seed, START);
-        let model = Model::new(network, settings.module, settings.head, samples.labels().len(), &mut random);
+        let model =
+            Model::new(network, settings.module, (settings.head, settings.scale), samples.labels().len(), &mut random);
         let (trained, held_out) = split(&samples, &settings);
         let means = first_of_each(&samples, &trained);
         let values = model.modules.parameters.values.clone();

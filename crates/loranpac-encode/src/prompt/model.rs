@@ -60,7 +60,7 @@ impl Model {
             return;
         }
         let mut grown = Parameters::default();
-        let head = Head::add(&mut grown, HeadKind::Linear, dim, classes, random);
+        let head = Head::add(&mut grown, (HeadKind::Linear, 1.0), dim, classes, random);
         let (weights, biases) = self.weights.head.values.split_at(known * dim);
         grown.values[..known * dim].copy_from_slice(weights);
         grown.values[classes * dim..][..known].copy_from_slice(biases);
@@ -72,7 +72,8 @@ impl Model {
     pub fn restore(&mut self, weights: Weights, classes: usize) {
         let mut like = Parameters::default();
         let random = &mut Random::new(0, 0);
-        self.head = (classes > 0).then(|| Head::add(&mut like, HeadKind::Linear, self.network.dim(), classes, random));
+        self.head =
+            (classes > 0).then(|| Head::add(&mut like, (HeadKind::Linear, 1.0), self.network.dim(), classes, random));
         self.weights = weights;
     }
 

@@ -40,11 +40,6 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// Which tokens of each sequence the block keeps: the first ones, or all.
-    pub fn first(&self) -> Option<usize> {
-        self.first
-    }
-
     /// Queries, and keys and values with or without prefixes.
     fn packed(&self, joined: bool) -> (Packed<'_>, Packed<'_>) {
         let packed = |matrix, ends| Packed { matrix, strip: 0, ends };
@@ -117,7 +112,33 @@ impl Tuned<'_> {
         t: &mut Trace,
         work: &mut Scratch,
     ) {
-        let (block, order) = (self.block(), self.stack.order);
+        let block = self.block();
+        self.begin(&block, x, ends, first, t, work);
+        self.finish(&block, x, t, work);
+    }
+
+    /// Computes again what [`Trace::forget`] has freed. The output is not among it, which saves the last layer of the MLP, unless a
+    /// normalisation or SSF needs what comes after it.
+    pub fn again(&self, t: &mut Trace, work: &mut Scratch) {
+        let block = self.block();
+        let (mut x, mut ends, first) = (take(&mut t.x), t.ends.clone(), t.first);
+        self.begin(&block, &mut x, &mut ends, first, t, work);
+        if self.stack.order == Order::After || matches!(self.module(), Module::Ssf(_)) {
+            self.finish(&block, &mut x, t, work);
+        }
+    }
+
+    /// Everything up to the inner features of MLP and adapter. Adds the attention to `x`.
+    fn begin(
+        &self,
+        block: &Block,
+        x: &mut Strips,
+        ends: &mut Vec<usize>,
+        first: Option<usize>,
+        t: &mut Trace,
+        work: &mut Scratch,
+    ) {
+        let order = self.stack.order;
         let (heads, size, strips) = (self.stack.heads, self.stack.size, self.stack.shape().strips());
         let ssf = matches!(self.module(), Module::Ssf(_));
         Each::Copy.apply(x, &mut t.x);
@@ -157,16 +178,23 @@ impl Tuned<'_> {
         }
         let input = if order == Order::Before { &work.y } else { &t.middle };
         block.expand.forward(input, &mut t.inner, Then::Store);
-        Each::Activate(self.stack.activation).apply(&t.inner, &mut work.wide);
-        add(&block.contract, &work.wide, x, ssf.then_some(&mut t.contract));
         if let Some(adapter) = &block.adapter {
             adapter.down.forward(&t.middle, &mut t.bottleneck, Then::Activate(Activation::Relu));
             if let Some(dropout) = self.tuning.dropout {
                 dropout.apply(self.index, &mut t.bottleneck);
             }
+        }
+    }
+
+    /// Adds MLP and adapter to `x`.
+    fn finish(&self, block: &Block, x: &mut Strips, t: &mut Trace, work: &mut Scratch) {
+        let ssf = matches!(self.module(), Module::Ssf(_));
+        Each::Activate(self.stack.activation).apply(&t.inner, &mut work.wide);
+        add(&block.contract, &work.wide, x, ssf.then_some(&mut t.contract));
+        if let Some(adapter) = &block.adapter {
             adapter.up.forward(&t.bottleneck, x, Then::Add);
         }
-        if order == Order::After {
+        if self.stack.order == Order::After {
             Each::Copy.apply(x, &mut t.sum2);
             block.norm2.in_place(x);
         }

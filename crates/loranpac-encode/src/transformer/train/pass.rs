@@ -1,6 +1,6 @@
 //! All blocks forward and backward.
 
-use std::mem::{swap, take};
+use std::mem::swap;
 
 use super::block::{Depth, Scratch, Trace, Tuned};
 use super::tuning::Tuning;
@@ -85,9 +85,7 @@ impl Pass {
         for index in (start..stack.blocks.len()).rev() {
             let tuned = Tuned { stack, tuning, index };
             if index < self.kept {
-                let trace = &mut self.traces[index];
-                let (mut x, mut ends, first) = (take(&mut trace.x), trace.ends.clone(), trace.first());
-                tuned.forward(&mut x, &mut ends, first, trace, &mut self.scratch);
+                tuned.again(&mut self.traces[index], &mut self.scratch);
             }
             let depth = depth(tuning, index, input);
             let trace = &self.traces[index];

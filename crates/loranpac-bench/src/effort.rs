@@ -1,0 +1,137 @@
+//! How long adaptation takes, before it begins: what runs train and encode, times what a sample costs on this machine.
+
+use loranpac_data::Dataset;
+use loranpac_encode::adapt::Pace;
+
+use crate::adapted::Wanted;
+use crate::error::Error;
+use crate::prompted;
+use crate::spec::Spec;
+use crate::stream;
+
+/// Samples that are trained on and encoded, counted as often as they are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Effort {
+    /// In training steps.
+    pub trained: usize,
+    /// By an adapted encoder.
+    pub encoded: usize,
+}
+
+impl Effort {
+    /// What a run needs. `dataset` may have more samples per class than the run takes.
+    pub fn of(spec: &Spec, dataset: &Dataset) -> Result<Effort, Error> {
+        let wanted = Wanted::of(spec)?;
+        if wanted == Wanted::Frozen {
+            return Ok(Effort::default());
+        }
+        let mut seen = vec![0; dataset.classes.len()];
+        let mut is_taken = |row: &usize| {
+            let seen = &mut seen[dataset.train.y[*row]];
+            *seen += 1;
+            spec.per_class.is_none_or(|most| *seen <= most)
+        };
+        let tasks = stream::of(dataset, spec)?;
+        let mut count = |task: &stream::Task| task.train.iter().filter(|row| is_taken(row)).count();
+        let sizes: Vec<usize> = tasks.iter().map(&mut count).collect();
+        let (all, first) = (sizes.iter().sum::<usize>(), sizes.first().copied().unwrap_or(0));
+        let every = all + dataset.test.len();
+        let epochs = spec.adapt_epochs;
+        let (trained, encoded) = match wanted {
+            Wanted::Frozen => (0, 0),
+            Wanted::Adapted | Wanted::Both => (first * epochs, every),
+            // Two halves, and then the whole.
+            Wanted::Chosen => (2 * first * epochs, 2 * first + every),
+            Wanted::Subspaces => (all * epochs, every * tasks.len()),
+            // Tests are those of the classes so far: half of them in the mean.
+            Wanted::Raw => (all * prompted::settings(spec)?.epochs, dataset.test.len() * (tasks.len() + 1) / 2),
+        };
+        Ok(Effort { trained, encoded })
+    }
+
+    /// Seconds.
+    pub fn seconds(self, pace: Pace) -> f64 {
+        self.trained as f64 * pace.train + self.encoded as f64 * pace.encode
+    }
+}
+
+/// What adaptation depends on, apart from the data: runs that agree on it train once.
+pub fn shared(spec: &Spec) -> Spec {
+    let Spec { adapt, adapt_features, adapt_rate, adapt_epochs, adapt_batch, adapt_scale, .. } = spec.clone();
+    let Spec { scenario, seed, order, per_class, .. } = spec.clone();
+    let wanted = Wanted::of(spec);
+    let every_task = matches!(wanted, Ok(Wanted::Subspaces | Wanted::Raw));
+    let settings = if matches!(wanted, Ok(Wanted::Raw)) { spec.settings.clone() } else { Default::default() };
+    Spec {
+        adapt,
+        adapt_features,
+        adapt_rate,
+        adapt_epochs,
+        adapt_batch,
+        adapt_scale,
+        scenario,
+        seed,
+        order,
+        per_class,
+        settings,
+        ..Spec::new(if every_task { &spec.method } else { "simplecil" })
+    }
+}
+
+/// A duration for people.
+pub fn words(seconds: f64) -> String {
+    match seconds {
+        s if s < 90.0 => format!("{s:.0} seconds"),
+        s if s < 5400.0 => format!("{:.0} minutes", s / 60.0),
+        s => format!("{:.1} hours", s / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::{AdaptFeatures, Scenario};
+
+    #[test]
+    fn effort_counts_what_a_run_trains_on_and_encodes() {
+        let digits = loranpac_data::embedded::digits();
+        let (train, test) = (digits.train.len(), digits.test.len());
+        let effort = |method: &str, change: &dyn Fn(&mut Spec)| {
+            let scenario = Scenario::Class { base: 0, increment: 5 };
+            let mut spec = Spec { scenario, adapt_epochs: 3, ..Spec::new(method) };
+            change(&mut spec);
+            let found = Effort::of(&spec.normalised().unwrap(), &digits).unwrap();
+            (found.trained, found.encoded)
+        };
+        assert_eq!(effort("simplecil", &|_| {}), (0, 0));
+        assert_eq!(effort("ease", &|_| {}), (3 * train, 2 * (train + test)));
+        assert_eq!(effort("l2p", &|_| {}), (5 * train, test * 3 / 2));
+        let (first, encoded) = effort("adam", &|_| {});
+        assert!(0 < first && first < 3 * train && encoded == train + test, "{first} {encoded}");
+        let few = |spec: &mut Spec| {
+            spec.per_class = Some(7);
+            spec.adapt = Some("ssf".to_owned());
+        };
+        assert_eq!(effort("simplecil", &few), (3 * 35, 70 + test));
+        let chosen = |spec: &mut Spec| {
+            few(spec);
+            spec.adapt_features = AdaptFeatures::Chosen;
+        };
+        assert_eq!(effort("simplecil", &chosen), (6 * 35, 70 + 70 + test));
+        let pace = Pace { train: 2.0, encode: 0.5 };
+        assert_eq!(Effort { trained: 10, encoded: 4 }.seconds(pace), 22.0);
+        assert_eq!([words(3.0), words(600.0), words(9000.0)], ["3 seconds", "10 minutes", "2.5 hours"]);
+    }
+
+    #[test]
+    fn methods_on_the_same_adaptation_share_its_effort() {
+        let spec = |method: &str, rate: f64| {
+            let adapt = Some("adapter".to_owned());
+            shared(&Spec { adapt, adapt_rate: rate, ..Spec::new(method) }.normalised().unwrap())
+        };
+        assert_eq!(spec("loranpac", 0.01), spec("adam", 0.01));
+        assert_ne!(spec("loranpac", 0.01), spec("loranpac", 0.02));
+        assert_ne!(spec("loranpac", 0.01), spec("ease", 0.01));
+        assert_ne!(spec("l2p", 0.01), spec("dualprompt", 0.01));
+    }
+}
