@@ -367,6 +367,46 @@ fn the_papers_numbers_stand_beside_ours_where_data_and_encoder_match() {
 }
 
 #[test]
+fn adapted_runs_stand_beside_the_papers_adapted_rows() {
+    let table = &recipe("cil-vit-ease").tables[0];
+    let paper = |method: &str, adapt: Option<&str>, rate: f64, batch: usize| {
+        let mut ours = record(method, 1993, 89.0, 9430);
+        let (spec, adapt) = (ours.run.config.spec.clone(), adapt.map(str::to_owned));
+        ours.run.config.spec = Spec { adapt, adapt_rate: rate, adapt_batch: batch, ..spec }.normalised().unwrap();
+        let filled = table.fill(&[ours]);
+        let alone: Vec<String> = filled.rows[1..].iter().map(|(labels, _)| labels[0].clone()).collect();
+        (filled.rows[0].1[0].as_ref().unwrap().paper, alone)
+    };
+    // The settings of RanPAC, and those of EASE for this data set.
+    assert_eq!(paper("loranpac", None, 0.01, 48).0, Some(89.27));
+    assert_eq!(paper("ranpac", Some("adapter"), 0.01, 48).0, Some(87.57));
+    assert_eq!(paper("loranpac", Some("adapter"), 0.01, 48).0, Some(89.19));
+    assert_eq!(paper("loranpac", Some("adapter"), 0.005, 16).0, Some(89.19));
+    assert_eq!(paper("loranpac", Some("adapter"), 0.02, 48).0, None, "settings that the paper does not have");
+    assert_eq!(paper("loranpac", Some("ssf"), 0.01, 48).0, None);
+    assert_eq!(paper("adam", None, 0.01, 48).0, Some(80.66));
+    let (ease, alone) = paper("ease", None, 0.005, 16);
+    assert_eq!(ease, Some(81.68));
+    assert!(!alone.iter().any(|name| name.contains("EASE") && !name.starts_with("loranpac")), "shown once: {alone:?}");
+    assert!(alone.iter().any(|name| name.starts_with("L2P")), "{alone:?}");
+    // The recipe has the settings that its numbers in the paper belong to.
+    for data in recipe("cil-vit-ease").data {
+        let specs = recipe("cil-vit-ease").specs(&data, &Scale::default()).unwrap();
+        let ease = specs.iter().find(|spec| spec.method == "ease").unwrap();
+        let ours = match data.as_str() {
+            "cub200" => (0.005, 16, 20),
+            "imagenet-r" => (0.05, 16, 20),
+            "imagenet-a" => (0.05, 32, 20),
+            "objectnet" => (0.03, 48, 20),
+            "omnibenchmark" => (0.01, 16, 20),
+            "vtab" => (0.03, 16, 45),
+            _ => (0.025, 48, 20),
+        };
+        assert_eq!((ease.adapt_rate, ease.adapt_batch, ease.adapt_epochs), ours, "{data}");
+    }
+}
+
+#[test]
 fn figures_take_the_runs_that_they_ask_for() {
     let text = "title = \"t\"\n[defaults]\ninc = 5\nspectrum = \"every\"\n\
                 [[runs]]\nmethod = \"loranpac\"\nwidth = [4000, 8000]\nschedule = [\"late\", \"paper\"]\n\
