@@ -13,13 +13,13 @@ use crate::open::{OpenOptions, open, open_transformer};
 use crate::transformer::whole::{text_folder, vision_folder};
 use crate::transformer::{ModuleKind, Transformer};
 
-fn input(number: usize, label: &str, data: Data) -> Result<Input, Error> {
+pub(super) fn input(number: usize, label: &str, data: Data) -> Result<Input, Error> {
     let tags = Tags { label: Some(Label::Text(label.to_owned())), ..Tags::default() };
     Ok(Input { name: format!("{number}"), data, tags, place: None })
 }
 
 /// Texts with more red or more green.
-fn texts(n: usize) -> Inputs {
+pub(super) fn texts(n: usize) -> Inputs {
     let word = |i: usize, at: usize| if (i * 7 + at * 5 + i / 3).is_multiple_of(3) { "other" } else { "green" };
     let text = move |i: usize| {
         let class = i % 2;
@@ -30,7 +30,7 @@ fn texts(n: usize) -> Inputs {
 }
 
 /// Images that are brighter on the left or on the right.
-fn images(n: usize) -> Inputs {
+pub(super) fn images(n: usize) -> Inputs {
     let image = |i: usize| {
         let (width, height) = (8 + i % 3, 9);
         let pixel = |at: usize| ((at % width * 2 / width == i % 2) as usize * 120 + (i * 31 + at * 17) % 90) as u8;
@@ -46,18 +46,18 @@ fn encoder(text: bool) -> (tempfile::TempDir, Transformer) {
     (folder, transformer)
 }
 
-fn settings(module: ModuleKind) -> Settings {
+pub(super) fn settings(module: ModuleKind) -> Settings {
     let module = module.sized(4).unwrap_or(module);
     Settings { module, epochs: 4, batch: 7, rate: 0.05, patience: 0, seed: 3, ..Settings::default() }
 }
 
 /// The encoder of texts or of images; the same one in all calls, because its name is in the file.
-fn shared(text: bool) -> Transformer {
+pub(super) fn shared(text: bool) -> Transformer {
     static SHARED: OnceLock<[Transformer; 2]> = OnceLock::new();
     SHARED.get_or_init(|| [false, true].map(|text| encoder(text).1))[usize::from(text)].clone()
 }
 
-fn trainer(text: bool, settings: Settings, memory: usize) -> Trainer {
+pub(super) fn trainer(text: bool, settings: Settings, memory: usize) -> Trainer {
     let transformer = shared(text);
     let inputs = if text { texts(29) } else { images(29) };
     let samples = Samples::read(inputs, &transformer, SampleOptions::default()).unwrap();
@@ -65,7 +65,7 @@ fn trainer(text: bool, settings: Settings, memory: usize) -> Trainer {
 }
 
 /// Trains to the end, and returns the bytes of the file. `stop` leaves and resumes after each epoch.
-fn train(text: bool, settings: &Settings, memory: usize, out: &Path, stop: bool) -> Vec<u8> {
+pub(super) fn train(text: bool, settings: &Settings, memory: usize, out: &Path, stop: bool) -> Vec<u8> {
     let mut running = trainer(text, settings.clone(), memory);
     while !running.is_done() {
         running.epoch(|_| {}).unwrap();
