@@ -18,16 +18,20 @@ array([0, 1, 2, 3])
 1.0
 """
 
+from loranpac._adapt import Adaptation, Epoch, adapt
 from loranpac._encoder import Encoder
 from loranpac._engine import VERSION as __version__
 from loranpac._estimators import ContinualClassifier, LoRanPACClassifier, make, methods
 from loranpac._models import drop_history, history, keep_versions, merge_models, rollback, verify
 
 __all__ = [
+    "Adaptation",
     "ContinualClassifier",
     "Encoder",
+    "Epoch",
     "LoRanPACClassifier",
     "__version__",
+    "adapt",
     "drop_history",
     "history",
     "keep_versions",

@@ -49,6 +49,8 @@ class ContinualClassifier(Editing, Prediction, Facts):
         The encoder of images and texts: an :class:`Encoder`, or what it is opened with (a path, an address, ``"text-ngrams"``,
         ``"image-basic"``). ``X`` can then be a list of texts or images instead of features. Any other str is a name. Another
         encoder than that of the samples learned before is refused.
+    adapter : path, optional
+        With the path of an encoder: modules that :func:`adapt` has trained in it. An :class:`Encoder` has its own.
     n_jobs : int, optional
         Threads; all cores by default.
     verbose : int
@@ -88,6 +90,7 @@ class ContinualClassifier(Editing, Prediction, Facts):
         random_state: int = 0,
         settings: dict[str, Any] | None = None,
         encoder: Encoder | Path | None = None,
+        adapter: Path | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ):
@@ -103,6 +106,7 @@ class ContinualClassifier(Editing, Prediction, Facts):
         self.random_state = random_state
         self.settings = settings
         self.encoder = encoder
+        self.adapter = adapter
         self.n_jobs = n_jobs
         self.verbose = verbose
 

@@ -15,6 +15,16 @@ from loranpac import _engine
 from loranpac._inputs import checked, items
 from loranpac._models import Path, threads
 
+#: Options of an encoder that are not given.
+_DEFAULTS: dict[str, Any] = {
+    "preprocess": None,
+    "adapter": None,
+    "concat": False,
+    "timeout": 60.0,
+    "cache": None,
+    "n_jobs": None,
+}
+
 
 class Encoder:
     """An encoder of images or texts, which runs on the CPU: the encoders of ``loranpac embed``.
@@ -28,6 +38,11 @@ class Encoder:
     preprocess : str, optional
         Preprocessing of images: ``"unit"``, ``"half"``, ``"imagenet"`` or ``"clip"``, or settings such as
         ``"resize=256,crop=224,filter=bicubic"``. By default the encoder's own.
+    adapter : path, optional
+        A file of modules that :func:`adapt` or ``loranpac adapt`` has trained in this encoder. An adapter of another encoder, or
+        of another preprocessing, is refused.
+    concat : bool
+        With an adapter: features before and after adaptation, side by side.
     timeout : float
         Time limit of a request to a server, in seconds.
     cache : path, False or None
@@ -45,16 +60,20 @@ class Encoder:
     dim, layers : int
         Features of an input; layers whose features :meth:`encode` can return.
     digest : str
-        SHA-256 of weights, architecture and preprocessing, in hexadecimal. Encoders with the same digest are equal.
+        SHA-256 of weights, architecture, preprocessing and adapter, in hexadecimal. Encoders with the same digest are equal.
     location : str
         The absolute path, the address, or the name of a built-in encoder.
     preprocess : str or None
         As given.
+    adapter : str or None
+        The absolute path of the adapter.
+    concat : bool
+        As given.
 
     Notes
     -----
-    Encoders do not change, and several threads may use one. Pickles and copies refer to the encoder by location and digest,
-    and do not contain its weights. An unpickled encoder is opened when it is first used; it looks in the folders of the
+    Encoders do not change, and several threads may use one. Pickles and copies refer to the encoder, and to its adapter, by
+    location and digest, and do not contain weights. An unpickled encoder is opened when it is first used; it looks in the folders of the
     environment variable ``LORANPAC_ENCODERS`` as well, and refuses weights with another digest.
 
     Examples
@@ -72,6 +91,8 @@ class Encoder:
         name: Path,
         *,
         preprocess: str | None = None,
+        adapter: Path | None = None,
+        concat: bool = False,
         timeout: float = 60,
         cache: Path | bool | None = None,
         n_jobs: int | None = None,
@@ -80,13 +101,26 @@ class Encoder:
             raise TypeError(f"name: the name, the path or the address of an encoder is expected, not {name!r}")
         if preprocess is not None and not isinstance(preprocess, str):
             raise TypeError(f"preprocess: a str or None is expected, not {preprocess!r}")
+        if adapter is not None and (not isinstance(adapter, (str, os.PathLike)) or not os.fspath(adapter)):
+            raise TypeError(f"adapter: the path of a file or None is expected, not {adapter!r}")
+        if not isinstance(concat, (bool, np.bool_)):
+            raise TypeError(f"concat: a bool is expected, not {concat!r}")
+        if concat and adapter is None:
+            raise ValueError("concat: features before and after adaptation need adapter=...")
         if not isinstance(timeout, Real) or isinstance(timeout, bool) or not timeout > 0:
             raise ValueError(f"timeout: a number of seconds above 0 is expected, not {timeout!r}")
         if cache is True or not (cache is None or cache is False or isinstance(cache, (str, os.PathLike))):
             raise TypeError(f"cache: a folder, False or None is expected, not {cache!r}")
         given = os.fspath(name)
-        options = {"preprocess": preprocess, "timeout": float(timeout), "cache": cache, "n_jobs": n_jobs}
-        opened = _engine.Encoder.open(given, preprocess, float(timeout), threads(n_jobs))
+        options = {
+            "preprocess": preprocess,
+            "adapter": None if adapter is None else os.path.abspath(adapter),
+            "concat": bool(concat),
+            "timeout": float(timeout),
+            "cache": cache,
+            "n_jobs": n_jobs,
+        }
+        opened = _engine.Encoder.open(given, options, threads(n_jobs))
         location = os.path.abspath(given) if os.path.exists(given) else given
         self._set(opened.name, opened.digest, location, None, options)
         self._opened = opened
@@ -98,9 +132,26 @@ class Encoder:
         encoder._set(name, digest, location, None if model is None else os.path.abspath(model), options)
         return encoder
 
+    def _moved(self, location: Path | None, adapter: Path | None) -> Encoder:
+        """The encoder of a model in another place, or with its adapter in another place."""
+        options = dict(self._options)
+        if adapter is not None:
+            options["adapter"] = os.path.abspath(adapter)
+            if not os.path.isfile(adapter):
+                raise FileNotFoundError(f"adapter: {os.fspath(adapter)!r}: no such file")
+        elif options["adapter"] is not None:
+            found = _engine.find_adapter(options["adapter"], self._model or self._location)
+            options["adapter"] = os.path.abspath(found)
+        if location is not None:
+            return Encoder(location, **options)
+        encoder = Encoder._recorded(self._name, self._digest, self._location, self._model, options)
+        encoder._open()
+        return encoder
+
     def _set(self, name: str, digest: str, location: str, model: str | None, options: dict[str, Any]) -> None:
         self._name, self._digest, self._location, self._model = name, digest, location, model
-        self._options = {"preprocess": None, "timeout": 60.0, "cache": None, "n_jobs": None, **options}
+        # Pickles of earlier versions lack some of the options.
+        self._options = {**_DEFAULTS, **options}
         self._opened: _engine.Encoder | None = None
         self._lock = threading.Lock()
 
@@ -131,6 +182,14 @@ class Encoder:
     @property
     def preprocess(self) -> str | None:
         return self._options["preprocess"]
+
+    @property
+    def adapter(self) -> str | None:
+        return self._options["adapter"]
+
+    @property
+    def concat(self) -> bool:
+        return self._options["concat"]
 
     def encode(self, inputs: Iterable[Any], *, layers: Sequence[int] | None = None) -> NDArray[np.float32]:
         """Features of texts or images.
@@ -197,24 +256,24 @@ class Encoder:
             return self._opened
 
     def _find(self) -> _engine.Encoder:
-        preprocess, timeout, workers = self.preprocess, self._options["timeout"], threads(self._options["n_jobs"])
+        workers = threads(self._options["n_jobs"])
         # The address in a model from elsewhere is not contacted, but that in a pickle is.
         if self._model is None and "://" in self._location:
-            opened = _engine.Encoder.open(self._location, preprocess, timeout, workers)
+            opened = _engine.Encoder.open(self._location, self._options, workers)
             if opened.digest != self._digest:
                 raise ValueError(f"the encoder {self._location} has changed: its digest is {opened.digest[:12]}...")
             return opened
         # Beside no model is the folder of the encoder itself.
         model = self._model or self._location
-        return _engine.Encoder.find(self._location, self._digest, model, preprocess, timeout, workers)
+        return _engine.Encoder.find(self._location, self._digest, model, self._options, workers)
 
-    def _identity(self) -> tuple[str, str, str, str | None]:
-        """What a model records of it."""
-        return self._name, self._digest, self._location, self.preprocess
+    def _identity(self) -> tuple[str, dict[str, Any]]:
+        """What a model records of it: its name, and a reference."""
+        options = {name: self._options[name] for name in ("preprocess", "adapter", "concat")}
+        return self._name, {"digest": self._digest, "location": self._location, **options}
 
     def __repr__(self) -> str:
-        defaults = {"preprocess": None, "timeout": 60.0, "cache": None, "n_jobs": None}
-        changed = "".join(f", {name}={value!r}" for name, value in self._options.items() if value != defaults[name])
+        changed = "".join(f", {name}={value!r}" for name, value in self._options.items() if value != _DEFAULTS[name])
         return f"Encoder({self._location!r}{changed})"
 
     def __eq__(self, other: object) -> bool:

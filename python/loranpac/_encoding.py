@@ -24,37 +24,54 @@ class Encoding:
     n_jobs: int | None
     # Pickles of earlier versions lack these parameters.
     encoder: Encoder | Path | None = None
+    adapter: Path | None = None
     verbose: int = 0
 
     def _own_encoder(self) -> Encoder | str | None:
         """The encoder, opened if it is given as a path or an address; a str if all that is given is a name."""
-        given = self.encoder
+        given, adapter = self.encoder, self.adapter
+        if adapter is not None and (not isinstance(adapter, (str, os.PathLike)) or not os.fspath(adapter)):
+            raise ValueError(f"adapter: the path of a file or None is expected, not {adapter!r}")
         if given is None or isinstance(given, Encoder):
+            if adapter is not None:
+                raise ValueError(f"adapter: {'give an encoder with it' if given is None else 'give it to the Encoder instead'}")
             return given
         if not isinstance(given, (str, os.PathLike)) or not os.fspath(given):
             raise ValueError(f"encoder: an Encoder, a name, a path or None is expected, not {given!r}")
         name = os.fspath(given)
         opened = self.__dict__.get("_opened_encoder")
-        if opened is None or opened[0] != name:
+        if opened is None or opened[0] != (name, adapter):
             if isinstance(given, str) and not _engine.is_encoder(name):
+                if adapter is not None:
+                    raise ValueError(f"adapter: it needs an encoder, and encoder={name!r} is a name only; give its path")
                 return name
             # Pickles contain it by digest, so that it is found again.
-            opened = self._opened_encoder = (name, Encoder(name, n_jobs=self.n_jobs))
+            opened = self._opened_encoder = ((name, adapter), Encoder(name, adapter=adapter, n_jobs=self.n_jobs))
         return opened[1]
+
+    def _relocate(self, encoder: Encoder | Path | None, adapter: Path | None) -> None:
+        """Take the encoder of a model, or its adapter, from another place. Another encoder is refused."""
+        recorded = self.encoder
+        if isinstance(recorded, Encoder) and not isinstance(encoder, Encoder) and (adapter or recorded.adapter):
+            self.encoder = recorded._moved(encoder, adapter)
+        else:
+            # The estimator opens it.
+            self.encoder, self.adapter = recorded if encoder is None else encoder, adapter
+        self._settle_encoder(record=False)
 
     def _settle_encoder(self, record: bool) -> None:
         """Refuse an encoder that is not the model's, and record it if the model has none.
 
         The engine is asked once for each value of the parameter: it answers only when no thread is learning.
         """
-        given, settled = self.encoder, self.__dict__.get("_settled_encoder")
-        if given is None or (settled is not None and settled[0] == given and settled[1] >= record):
+        given, settled = (self.encoder, self.adapter), self.__dict__.get("_settled_encoder")
+        if given == (None, None) or (settled is not None and settled[0] == given and settled[1] >= record):
             return
         identity = _identity(self._own_encoder())
         if record:
             self._learner.identify_encoder(*identity)
         else:
-            self._learner.check_encoder(*identity[:2])
+            self._learner.check_encoder(*identity)
         self._settled_encoder = (given, record)
 
     def _identified(self, learner: _engine.Learner) -> _engine.Learner:
@@ -69,7 +86,7 @@ class Encoding:
         if learner is self.__dict__.get("_learner"):
             self._settle_encoder(record=True)
         else:
-            self._learner, self._settled_encoder = learner, (self.encoder, True)
+            self._learner, self._settled_encoder = learner, ((self.encoder, self.adapter), True)
 
     def _encoder_of(self, X: Any, fitted: bool) -> Encoder | None:
         """The encoder of samples that are images or texts; None for features."""
@@ -103,5 +120,5 @@ def as_list(X: Any) -> Any:
 
 
 def _identity(encoder: Encoder | str | None) -> tuple[Any, ...]:
-    """Name, digest, location and preprocessing; the name alone, if nothing else is known."""
-    return encoder._identity() if isinstance(encoder, Encoder) else (encoder, None, None, None)
+    """The name and a reference; the name alone, if nothing else is known."""
+    return encoder._identity() if isinstance(encoder, Encoder) else (encoder, None)

@@ -51,6 +51,8 @@ class LoRanPACClassifier(ContinualClassifier):
         The encoder of images and texts: an :class:`Encoder`, or what it is opened with (a path, an address, ``"text-ngrams"``,
         ``"image-basic"``). ``X`` can then be a list of texts or images instead of features. Any other str is a name. The model
         records its encoder, :meth:`load` finds it again, and another one is refused.
+    adapter : path, optional
+        With the path of an encoder: modules that :func:`adapt` has trained in it. An :class:`Encoder` has its own.
     n_jobs : int, optional
         Threads; all cores by default.
     verbose : int
@@ -103,6 +105,7 @@ class LoRanPACClassifier(ContinualClassifier):
         half: bool = False,
         random_state: int = 0,
         encoder: Encoder | Path | None = None,
+        adapter: Path | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ):
@@ -119,6 +122,7 @@ class LoRanPACClassifier(ContinualClassifier):
         self.half = half
         self.random_state = random_state
         self.encoder = encoder
+        self.adapter = adapter
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -140,7 +144,12 @@ class LoRanPACClassifier(ContinualClassifier):
 
     @classmethod
     def load(
-        cls, path: Path, *, encoder: Encoder | Path | None = None, n_jobs: int | None = None
+        cls,
+        path: Path,
+        *,
+        encoder: Encoder | Path | None = None,
+        adapter: Path | None = None,
+        n_jobs: int | None = None,
     ) -> LoRanPACClassifier:
         """Read a model that :meth:`save` or the command line has written.
 
@@ -152,9 +161,12 @@ class LoRanPACClassifier(ContinualClassifier):
         path : path
             The folder of the model.
         encoder : Encoder, str or path, optional
-            The encoder of the model, if it is not where it was; another one is refused. By default the encoder is found by its
-            digest when images or texts arrive: in its recorded place, beside the model, or in the folders of the environment
-            variable ``LORANPAC_ENCODERS``. The address of an embedding server is contacted only if you give it here.
+            The encoder of the model, if it is not where it was; another one is refused. By default the encoder and its adapter
+            are found by their digest when images or texts arrive: in their recorded places, beside the model, or in the folders
+            of the environment variable ``LORANPAC_ENCODERS``. The address of an embedding server is contacted only if you give
+            it here.
+        adapter : path, optional
+            The adapter of the model's encoder, if it is not where it was.
         n_jobs : int, optional
             Threads; all cores by default.
         """
@@ -172,8 +184,7 @@ class LoRanPACClassifier(ContinualClassifier):
         model.classes_ = _sorted(labels)
         if manifest["calibration"] is not None:
             model.temperature_ = manifest["calibration"]["temperature"]
-        if encoder is not None:
-            model.encoder = encoder
-            model._settle_encoder(record=False)
+        if encoder is not None or adapter is not None:
+            model._relocate(encoder, adapter)
         model._changed()
         return model

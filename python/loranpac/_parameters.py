@@ -64,7 +64,8 @@ def _encoder(recorded: dict[str, Any], model: Path, n_jobs: int | None) -> Encod
     location = reference.get("location")
     if location is None:
         return name
-    options = {"preprocess": reference.get("preprocess"), "n_jobs": n_jobs}
+    recorded_options = {name: reference[name] for name in ("preprocess", "adapter", "concat") if name in reference}
+    options = {**recorded_options, "n_jobs": n_jobs}
     return Encoder._recorded(name or location, reference["digest"], location, model, options)
 
 

@@ -3,19 +3,19 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::ValueEnum;
+use clap::builder::PossibleValuesParser;
+use loranpac_data::Split;
 use loranpac_data::text::escape;
-use loranpac_data::{Split, system};
-use loranpac_encode::adapt::{Adapter, HeadKind, Optimiser, SampleOptions, Samples, Settings, Trainer};
+use loranpac_encode::adapt::{Event, HeadKind, Job, Optimiser, SampleOptions, Samples, Settings, Trained};
 use loranpac_encode::{Encoder, InputOptions, Inputs, Limits, ModuleKind, open_transformer};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::how::{How, check_out};
 use crate::model::{on_threads, print, shown};
 use crate::progress::Count;
 use crate::say::note;
-use crate::words::count;
 
 /// Options of `adapt`.
 #[derive(clap::Args)]
@@ -30,8 +30,8 @@ pub struct Args {
     #[arg(required = true)]
     inputs: Vec<PathBuf>,
     /// What is trained: adapter (AdaptFormer), lora, vpt-deep, vpt-shallow (prompt tokens) or ssf (scales and shifts)
-    #[arg(long, default_value = "adapter", value_name = "NAME", help_heading = "Training", value_parser = kind)]
-    module: ModuleKind,
+    #[arg(long, default_value = "adapter", value_name = "NAME", help_heading = "Training", value_parser = names())]
+    module: String,
     /// The adapter to write, NAME.safetensors
     #[arg(long, short, value_name = "FILE")]
     out: PathBuf,
@@ -102,9 +102,8 @@ enum HeadArg {
     Linear,
 }
 
-fn kind(name: &str) -> Result<ModuleKind, String> {
-    let known = || ModuleKind::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
-    ModuleKind::from_name(name).ok_or_else(|| format!("one of {} is expected", known()))
+fn names() -> PossibleValuesParser {
+    PossibleValuesParser::new(ModuleKind::ALL.iter().map(|kind| kind.name()))
 }
 
 pub fn main(args: Args) -> Result<()> {
@@ -115,6 +114,7 @@ fn adapt(args: &Args) -> Result<()> {
     check_out(&args.out, "an adapter", "safetensors", &args.encoder, &args.inputs)?;
     let settings = settings(args)?;
     let started = Instant::now();
+    let job = Job::new(&args.out)?;
     let transformer = open_transformer(&args.encoder, args.preprocess.as_deref())?;
     let options = InputOptions {
         column: args.text.clone(),
@@ -127,42 +127,33 @@ fn adapt(args: &Args) -> Result<()> {
     let options = SampleOptions { classes: args.classes, skip_bad: args.skip_bad, limits: Limits::default() };
     let samples = Samples::read(inputs, &transformer, options)?;
     samples.skipped().iter().for_each(|reason| note!("skipped: {}", escape(&reason.to_string())));
-    let room = system::room();
-    if !args.how.quiet {
+    let quiet = args.how.quiet;
+    if !quiet {
         note!("measuring the encoder as it is");
     }
-    let mut trainer =
-        Trainer::new(transformer, samples, settings.clone(), room.available.map_or(1 << 30, |bytes| bytes / 2))?;
-    room.ensure(trainer.bytes(), "training", "use a smaller --batch, or fewer samples")?;
-    let resumed = trainer.resume(&args.out);
-    announce(args, &mut trainer, resumed)?;
-    train(args, &mut trainer, settings.epochs)?;
-    let losses = json!(trainer.epochs());
-    let halved = trainer.halved();
-    let adapter = trainer.finish()?;
-    let written = !args.only_if_better || adapter.outcome.helps() != Some(false);
-    if written {
-        adapter.write(&args.out)?;
-    }
-    Trainer::forget(&args.out)?;
-    let value = json!({
-        "encoder": adapter.encoder, "digest": adapter.digest, "settings": settings, "parameters": adapter.parameters(),
-        "outcome": adapter.outcome, "helps": adapter.outcome.helps(), "epochs": losses, "halved": halved, "written": written,
-        "seconds": started.elapsed().as_secs_f64(), "out": crate::model::raw(&args.out),
+    let mut bar: Option<Count> = None;
+    let mut count = 0;
+    let trained = job.run(transformer, samples, settings, args.only_if_better, !quiet, |event| match event {
+        _ if quiet => {}
+        Event::Step(step) => {
+            let name = format!("epoch {}/{}", step.epoch, args.epochs);
+            bar.get_or_insert_with(|| Count::new(&name, Some(count), false)).add(args.batch as u64);
+        }
+        other => {
+            if let Event::Start { sizes, .. } = &other {
+                count = sizes[0] as u64;
+            }
+            bar = None;
+            other.to_string().lines().for_each(|line| note!("{line}"));
+        }
     });
-    report(args, &adapter, written, &value)
+    drop(bar);
+    report(args, &trained?, started.elapsed().as_secs_f64())
 }
 
 fn settings(args: &Args) -> Result<Settings> {
-    let module = match args.size {
-        None => args.module,
-        Some(size) => match args.module.sized(size) {
-            Some(module) => module,
-            None => bail!("--size has no effect with --module {}", args.module.name()),
-        },
-    };
     Ok(Settings {
-        module,
+        module: Settings::module_of(&args.module, args.size)?,
         head: match args.head {
             HeadArg::Cosine => HeadKind::Cosine,
             HeadArg::Linear => HeadKind::Linear,
@@ -182,88 +173,15 @@ fn settings(args: &Args) -> Result<Settings> {
     })
 }
 
-/// Prints what training will cost.
-fn announce(args: &Args, trainer: &mut Trainer, resumed: usize) -> Result<()> {
-    if args.how.quiet {
-        return Ok(());
-    }
-    let (trained, held_out) = trainer.sizes();
-    let classes = trainer.samples().labels().len();
-    note!(
-        "{} of {} to train on, {held_out} held out; {} to train",
-        count(trained, "sample"),
-        count(classes, "class"),
-        count(trainer.parameters(), "number"),
-    );
-    if resumed > 0 {
-        note!("resuming after epoch {resumed}");
-    }
-    let epochs = args.epochs.saturating_sub(resumed);
-    if trainer.is_done() || epochs == 0 {
-        return Ok(());
-    }
-    // The first step allocates memory.
-    trainer.rehearse()?;
-    let started = Instant::now();
-    trainer.rehearse()?;
-    let step = started.elapsed().as_secs_f64();
-    note!(
-        "about {} for at most {} of {} at {step:.2} s, and {} MiB of memory",
-        time(step * (trainer.steps() * epochs) as f64),
-        count(epochs, "epoch"),
-        count(trainer.steps(), "step"),
-        trainer.bytes() >> 20,
-    );
-    Ok(())
-}
-
-/// Trains to the end, with a checkpoint after each epoch.
-fn train(args: &Args, trainer: &mut Trainer, epochs: usize) -> Result<()> {
-    let (started, before) = (Instant::now(), trainer.epochs().len());
-    while !trainer.is_done() {
-        let number = trainer.epochs().len() + 1;
-        let bar = Count::new(&format!("epoch {number}/{epochs}"), Some(trainer.sizes().0 as u64), args.how.quiet);
-        let halved = trainer.halved();
-        let batch = args.batch as u64;
-        let epoch = trainer.epoch(|_| bar.add(batch))?;
-        drop(bar);
-        trainer.save(&args.out)?;
-        if args.how.quiet {
-            continue;
-        }
-        if trainer.halved() > halved {
-            note!("the loss was not finite: the rate is now {} times smaller", 1u32 << trainer.halved());
-        }
-        let each = started.elapsed().as_secs_f64() / (number - before) as f64;
-        let accuracy = epoch.accuracy.map_or(String::new(), |accuracy| format!("  held out {accuracy:.2}%"));
-        let left = time(each * (epochs - number) as f64);
-        note!("epoch {number}/{epochs}  loss {:.4}{accuracy}  at most {left} left", epoch.loss);
-    }
-    Ok(())
-}
-
-fn report(args: &Args, adapter: &Adapter, written: bool, value: &Value) -> Result<()> {
-    let outcome = &adapter.outcome;
-    let found = match (outcome.frozen, outcome.adapted) {
-        (Some(frozen), Some(adapted)) => format!(
-            "held-out accuracy by class means {frozen:.2}% before, {adapted:.2}% after {}{}",
-            count(outcome.best, "epoch"),
-            if outcome.helps() == Some(true) { "" } else { ": adaptation does not help here" },
-        ),
-        _ => "no samples were held out, so it is not known whether adaptation helps".to_owned(),
+fn report(args: &Args, trained: &Trained, seconds: f64) -> Result<()> {
+    let mut value = trained.json();
+    value["seconds"] = json!(seconds);
+    value["out"] = json!(crate::model::raw(&args.out));
+    let (adapter, out) = (&trained.adapter, shown(&args.out));
+    let place = match trained.written {
+        true => format!("{out}: {} of {}", adapter.settings.module, escape(&adapter.encoder)),
+        false => format!("{out}: not written"),
     };
-    let place = match written {
-        true => format!("{}: {} of {}", shown(&args.out), adapter.settings.module, escape(&adapter.encoder)),
-        false => format!("{}: not written", shown(&args.out)),
-    };
-    let words = format!("{place}; {found}\n");
-    Ok(print(&args.how.json, value, if args.how.quiet { "" } else { &words })?)
-}
-
-fn time(seconds: f64) -> String {
-    match seconds {
-        ..90.0 => format!("{seconds:.0} s"),
-        ..5400.0 => format!("{:.0} min", seconds / 60.0),
-        _ => format!("{:.1} h", seconds / 3600.0),
-    }
+    let words = format!("{place}; {trained}\n");
+    Ok(print(&args.how.json, &value, if args.how.quiet { "" } else { &words })?)
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use loranpac_encode::{BUILT_IN, Cache, Embedding, Encoder, OpenOptions, hex};
+use loranpac_encode::{BUILT_IN, Cache, Embedding, Encoder, OpenOptions, find_adapter, hex};
 use loranpac_store::{Identity, Reference};
 
 use crate::say::note;
@@ -48,28 +48,50 @@ pub struct Encoding {
 impl Encoding {
     /// Opens an encoder.
     pub fn open(&self, encoder: &str) -> Result<Arc<dyn Encoder>> {
-        Ok(loranpac_encode::open(encoder, &self.options(self.preprocess.clone()))?.into())
+        Ok(loranpac_encode::open(encoder, &self.options())?.into())
     }
 
     /// Returns how an encoder is opened.
-    pub fn options(&self, preprocess: Option<String>) -> OpenOptions {
+    fn options(&self) -> OpenOptions {
         OpenOptions {
-            preprocess,
+            preprocess: self.preprocess.clone(),
             adapter: self.adapter.clone(),
             concat: self.concat,
             timeout: Duration::from_secs(self.timeout.clamp(1, 86_400)),
         }
     }
 
+    /// Returns how the encoder of a model is opened: as the model records it, unless the user gives another adapter or
+    /// another preprocessing.
+    pub fn options_of(&self, recorded: Option<&Reference>, model: &Path) -> OpenOptions {
+        let mut options = self.options();
+        let Some(recorded) = recorded else { return options };
+        options.preprocess = options.preprocess.or_else(|| recorded.preprocess.clone());
+        let adapter = recorded.adapter.as_ref().map(|adapter| find_adapter(Path::new(adapter), model));
+        options.adapter = options.adapter.or(adapter);
+        options.concat |= recorded.concat;
+        options
+    }
+
     /// Returns what a model records of an encoder that was opened under a name.
     pub fn identity(&self, encoder: &dyn Encoder, name: &str) -> Result<Identity> {
         let place = Path::new(name);
-        let location = match place.exists() && BUILT_IN.iter().all(|built_in| built_in.name != name) {
-            true => std::path::absolute(place).with_context(|| format!("cannot find {}", place.display()))?,
-            false => place.to_owned(),
+        let absolute = |place: &Path| -> Result<String> {
+            let found = std::path::absolute(place).with_context(|| format!("cannot find {}", place.display()))?;
+            Ok(found.to_string_lossy().into_owned())
         };
-        let location = Some(location.to_string_lossy().into_owned());
-        let reference = Reference { digest: hex(&encoder.digest()), location, preprocess: self.preprocess.clone() };
+        let location = match place.exists() && BUILT_IN.iter().all(|built_in| built_in.name != name) {
+            true => absolute(place)?,
+            false => name.to_owned(),
+        };
+        let adapter = self.adapter.as_deref().map(absolute).transpose()?;
+        let reference = Reference {
+            digest: hex(&encoder.digest()),
+            location: Some(location),
+            preprocess: self.preprocess.clone(),
+            adapter,
+            concat: self.concat,
+        };
         Ok(Identity { name: Some(encoder.name().to_owned()), reference: Some(reference) })
     }
 

@@ -188,12 +188,18 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     let store = |wanted: fn(&Error) -> bool| error.chain().any(|cause| cause.downcast_ref().is_some_and(wanted));
     let verified = |wanted: fn(&Unsound) -> bool| error.downcast_ref().is_some_and(wanted);
     let full = |e: &std::io::Error| matches!(e.kind(), StorageFull | QuotaExceeded);
+    let unwritten = |e: &loranpac_encode::Error| matches!(e, loranpac_encode::Error::Write { .. });
     match error.downcast_ref::<Unwritten>() {
         Some(unwritten) if unwritten.is_closed() => 0,
         Some(_) => 4,
         None if store(Error::is_damage) || verified(|e| matches!(e, Unsound::Damaged(_))) => 3,
         None if store(|e| matches!(e, Error::Version { .. })) || verified(|e| matches!(e, Unsound::Newer)) => 5,
-        None if error.chain().any(|cause| cause.downcast_ref().is_some_and(full)) => 4,
+        None if error
+            .chain()
+            .any(|cause| cause.downcast_ref().is_some_and(full) || cause.downcast_ref().is_some_and(unwritten)) =>
+        {
+            4
+        }
         None => 1,
     }
 }

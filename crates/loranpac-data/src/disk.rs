@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 /// A file that is being written.
-pub trait Output: Write {
+pub trait Output: Write + Send {
     /// Waits until everything written is safe from a power cut.
     fn sync(&mut self) -> io::Result<()>;
 }

@@ -396,6 +396,9 @@ pub enum Error {
         /// The encoder.
         encoder: String,
     },
+    /// Another thread has stopped the work.
+    #[error("stopped")]
+    Stopped,
     /// A text cannot be divided into tokens.
     #[error("a text cannot be divided into tokens: {reason}")]
     Tokenize {

@@ -38,6 +38,13 @@ pub fn find(location: &str, digest: &str, model: &Path, options: &OpenOptions) -
     Err(Error::NotFound { location: location.to_owned(), digest: digest.to_owned(), tried })
 }
 
+/// Where the adapter of a model is: in its recorded place, beside the model, or in the folders of the environment variable
+/// `LORANPAC_ENCODERS`, under its own name. Returns the recorded place if there is no file in any of them.
+pub fn find_adapter(recorded: &Path, model: &Path) -> PathBuf {
+    let places = named(recorded, model, &folders());
+    places.into_iter().find(|place| place.is_file()).unwrap_or_else(|| recorded.to_owned())
+}
+
 /// The encoder at a place, if it has the digest.
 fn attempt(place: &str, digest: &str, options: &OpenOptions, tried: &mut Vec<String>) -> Option<Box<dyn Encoder>> {
     match open(place, options) {
@@ -50,12 +57,8 @@ fn attempt(place: &str, digest: &str, options: &OpenOptions, tried: &mut Vec<Str
 
 /// Where an encoder may be, the most likely place first. Only folders and regular files count.
 fn places(location: &Path, model: &Path) -> Vec<PathBuf> {
-    let name = location.file_name();
-    let beside = model.parent().map(Path::to_owned);
-    let folders: Vec<PathBuf> =
-        std::env::var_os(VARIABLE).map(|list| std::env::split_paths(&list).collect()).unwrap_or_default();
-    let named = beside.iter().chain(&folders).filter_map(|folder| name.map(|name| folder.join(name)));
-    let mut places: Vec<PathBuf> = std::iter::once(location.to_owned()).chain(named).collect();
+    let folders = folders();
+    let mut places = named(location, model, &folders);
     for folder in folders {
         let mut inside: Vec<PathBuf> =
             std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
@@ -70,6 +73,18 @@ fn places(location: &Path, model: &Path) -> Vec<PathBuf> {
         new
     });
     places
+}
+
+/// The recorded place of a file or folder, and the places where it has the same name: beside the model, and in folders.
+fn named(location: &Path, model: &Path, folders: &[PathBuf]) -> Vec<PathBuf> {
+    let beside = model.parent().map(Path::to_owned);
+    let inside = |folder: &PathBuf| location.file_name().map(|name| folder.join(name));
+    std::iter::once(location.to_owned()).chain(beside.iter().chain(folders).filter_map(inside)).collect()
+}
+
+/// The folders of the environment variable.
+fn folders() -> Vec<PathBuf> {
+    std::env::var_os(VARIABLE).map(|list| std::env::split_paths(&list).collect()).unwrap_or_default()
 }
 
 /// Whether a path can be an encoder, by its kind and name.

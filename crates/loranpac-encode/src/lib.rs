@@ -35,7 +35,7 @@ pub use embedding::{Embedding, EmbeddingOptions, Encoded};
 pub use encoder::{Batch, Encoder, Image, encoded_by};
 pub use error::Error;
 pub use features::{FeatureSet, Needs};
-pub use find::find;
+pub use find::{find, find_adapter};
 pub use hex::hex;
 pub use image::Limits;
 pub use input::{Data, Input, InputOptions, Inputs, Layout, Outline, Present, Tags};
@@ -52,7 +52,7 @@ pub use transformer::{ImageEncoder, ModuleKind, TextEncoder, Transformer, Vit};
 /// What only tests and fuzz targets call.
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::adapt::{Probe, ProbeInput};
+    pub use crate::adapt::{Probe, ProbeInput, read_unsealed, resume_unsealed};
     pub use crate::prompt::PromptProbe;
     pub use crate::server::features as server_features;
 }

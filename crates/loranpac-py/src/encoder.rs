@@ -9,7 +9,7 @@ use loranpac::internals::count;
 use loranpac::memory::product;
 use loranpac_encode::{Cache, Embedding, EmbeddingOptions, Inputs, Modality, OpenOptions, hex};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyUserWarning};
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
 
@@ -39,30 +39,24 @@ struct Idle {
 impl Encoder {
     /// Opens an encoder: one that is built in, an address, a folder or a file.
     #[staticmethod]
-    fn open(
-        py: Python<'_>,
-        name: String,
-        preprocess: Option<String>,
-        timeout: f64,
-        threads: usize,
-    ) -> PyResult<Encoder> {
-        let options = options(preprocess, timeout)?;
+    fn open(py: Python<'_>, name: String, options: Options, threads: usize) -> PyResult<Encoder> {
+        let options = options.open(None)?;
         let encoder = detached(py, threads, || loranpac_encode::open(&name, &options))?;
         Ok(Encoder::new(encoder.map_err(errors::encode)?))
     }
 
-    /// Finds the encoder with a digest, in its recorded place or elsewhere. `model` is the path of its model.
+    /// Finds the encoder with a digest, and its adapter, in their recorded places or elsewhere. `model` is the path of
+    /// its model.
     #[staticmethod]
     fn find(
         py: Python<'_>,
         location: String,
         digest: String,
         model: PathBuf,
-        preprocess: Option<String>,
-        timeout: f64,
+        options: Options,
         threads: usize,
     ) -> PyResult<Encoder> {
-        let options = options(preprocess, timeout)?;
+        let options = options.open(Some(&model))?;
         let encoder = detached(py, threads, || loranpac_encode::find(&location, &digest, &model, &options))?;
         Ok(Encoder::new(encoder.map_err(errors::encode)?))
     }
@@ -82,10 +76,7 @@ impl Encoder {
     /// What it reads: "image" or "text".
     #[getter]
     fn modality(&self) -> &'static str {
-        match self.encoder.modality() {
-            Modality::Image => "image",
-            Modality::Text => "text",
-        }
+        name_of(self.encoder.modality())
     }
 
     /// Number of layers.
@@ -181,25 +172,50 @@ impl Encoder {
     }
 }
 
+/// The name of what an encoder reads.
+pub fn name_of(modality: Modality) -> &'static str {
+    match modality {
+        Modality::Image => "image",
+        Modality::Text => "text",
+    }
+}
+
 /// Returns whether a name stands for an encoder, rather than being one that a user has chosen.
 #[pyfunction]
 pub fn is_encoder(name: &str) -> bool {
     loranpac_encode::is_encoder(name)
 }
 
-fn options(preprocess: Option<String>, timeout: f64) -> PyResult<OpenOptions> {
-    let refused = |_| errors::value(format!("timeout: a number of seconds above 0 is expected, not {timeout}"));
-    let timeout = Duration::try_from_secs_f64(timeout).map_err(refused)?;
-    Ok(OpenOptions { preprocess, timeout, ..OpenOptions::default() })
+/// Where the adapter of a model is.
+#[pyfunction]
+pub fn find_adapter(recorded: PathBuf, model: PathBuf) -> PathBuf {
+    loranpac_encode::find_adapter(&recorded, &model)
+}
+
+/// How an encoder is opened: the keys of a dictionary, of which others are ignored.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Options {
+    preprocess: Option<String>,
+    timeout: f64,
+    adapter: Option<PathBuf>,
+    concat: bool,
+}
+
+impl Options {
+    /// The options of the engine. The adapter of a model is looked for where encoders are.
+    fn open(self, model: Option<&Path>) -> PyResult<OpenOptions> {
+        let Options { preprocess, timeout, adapter, concat } = self;
+        let refused = |_| errors::value(format!("timeout: a number of seconds above 0 is expected, not {timeout}"));
+        let timeout = Duration::try_from_secs_f64(timeout).map_err(refused)?;
+        let adapter = adapter
+            .map(|place| model.map_or_else(|| place.clone(), |model| loranpac_encode::find_adapter(&place, model)));
+        Ok(OpenOptions { preprocess, adapter, concat, timeout })
+    }
 }
 
 /// An interrupt with the number of inputs that were encoded; other errors unchanged.
 fn interrupted(py: Python<'_>, error: PyErr, done: usize, length: usize) -> PyErr {
-    if !error.is_instance_of::<PyKeyboardInterrupt>(py) {
-        return error;
-    }
     let all = if length > 0 { format!(" of {length}") } else { String::new() };
-    let interrupt = PyKeyboardInterrupt::new_err(format!("interrupted after {done}{all} inputs were encoded"));
-    interrupt.set_cause(py, Some(error));
-    interrupt
+    errors::interrupt(py, error, || format!("interrupted after {done}{all} inputs were encoded"))
 }

@@ -6,8 +6,10 @@ use std::io;
 use loranpac::registry::METHODS;
 use loranpac_bench::settings::{self, spell};
 use loranpac_data::text::escape;
-use pyo3::PyErr;
-use pyo3::exceptions::{PyConnectionError, PyFileNotFoundError, PyMemoryError, PyOSError, PyTypeError, PyValueError};
+use pyo3::exceptions::{
+    PyConnectionError, PyFileNotFoundError, PyKeyboardInterrupt, PyMemoryError, PyOSError, PyTypeError, PyValueError,
+};
+use pyo3::{PyErr, Python};
 
 /// An error of the engine. Settings are named by their keywords.
 pub fn engine(error: loranpac::Error) -> PyErr {
@@ -48,7 +50,10 @@ pub fn bench(error: loranpac_bench::Error) -> PyErr {
 pub fn encode(error: loranpac_encode::Error) -> PyErr {
     use loranpac_encode::Error;
     match &error {
-        Error::Read { source, .. } | Error::Cache { source, .. } => io(source.kind(), error),
+        Error::Read { source, .. } | Error::Cache { source, .. } | Error::Write { source, .. } => {
+            io(source.kind(), error)
+        }
+        Error::Engine(loranpac::Error::Memory(_)) => PyMemoryError::new_err(shown(error)),
         Error::NotFound { .. } => PyFileNotFoundError::new_err(shown(error)),
         Error::ServerInModel { .. } => value(format!("{error}: load(path, encoder=...)")),
         Error::Server { .. } => PyConnectionError::new_err(shown(error)),
@@ -67,9 +72,32 @@ pub fn value(error: impl Display) -> PyErr {
     PyValueError::new_err(shown(error))
 }
 
+/// An interrupt with words about what was done until then; other exceptions unchanged.
+pub fn interrupt(py: Python<'_>, error: PyErr, words: impl FnOnce() -> String) -> PyErr {
+    if !error.is_instance_of::<PyKeyboardInterrupt>(py) {
+        return error;
+    }
+    let interrupt = PyKeyboardInterrupt::new_err(words());
+    interrupt.set_cause(py, Some(error));
+    interrupt
+}
+
 /// Warnings, for Python to issue.
 pub fn warnings(texts: Vec<String>) -> Vec<String> {
     texts.into_iter().map(shown).collect()
+}
+
+/// An error of training. Settings are named by their keywords.
+pub fn adapt(error: loranpac_encode::Error) -> PyErr {
+    use loranpac_encode::Error;
+    let keyword = |name: &str| Some(name.replace('-', "_"));
+    match &error {
+        Error::Adapt { .. } | Error::Diverged { .. } | Error::NoAdapter { .. } => {
+            value(spell(&error.to_string(), keyword))
+        }
+        Error::Engine(loranpac::Error::Memory(text)) => PyMemoryError::new_err(shown(spell(text, keyword))),
+        _ => encode(error),
+    }
 }
 
 fn shown(message: impl Display) -> String {

@@ -174,24 +174,17 @@ impl Learner {
     }
 
     /// Refuses an encoder that is not the model's. Its digest decides, or else its name.
-    #[pyo3(signature = (name, digest=None))]
-    fn check_encoder(&self, py: Python<'_>, name: String, digest: Option<String>) -> PyResult<()> {
-        let identity = identity(name, digest, None, None);
+    #[pyo3(signature = (name, reference=None))]
+    fn check_encoder(&self, py: Python<'_>, name: String, reference: Option<PyReference>) -> PyResult<()> {
+        let identity = identity(name, reference);
         self.shared.with(py, |state| state.check_encoder(&identity))
     }
 
-    /// Records which encoder computes the features, where that is not recorded yet: its name, digest, location and changes
-    /// of its preprocessing. Another encoder than the recorded one is refused.
-    #[pyo3(signature = (name, digest=None, location=None, preprocess=None))]
-    fn identify_encoder(
-        &self,
-        py: Python<'_>,
-        name: String,
-        digest: Option<String>,
-        location: Option<String>,
-        preprocess: Option<String>,
-    ) -> PyResult<()> {
-        let identity = identity(name, digest, location, preprocess);
+    /// Records which encoder computes the features, where that is not recorded yet: its name, and a dictionary of its
+    /// digest, location, preprocessing and adapter. Another encoder than the recorded one is refused.
+    #[pyo3(signature = (name, reference=None))]
+    fn identify_encoder(&self, py: Python<'_>, name: String, reference: Option<PyReference>) -> PyResult<()> {
+        let identity = identity(name, reference);
         self.shared.with(py, |state| state.identify_encoder(&identity))
     }
 
@@ -322,8 +315,22 @@ impl Learner {
     }
 }
 
+/// A reference to an encoder: a dictionary.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct PyReference {
+    digest: String,
+    location: Option<String>,
+    preprocess: Option<String>,
+    adapter: Option<String>,
+    concat: bool,
+}
+
 /// What is recorded of an encoder.
-fn identity(name: String, digest: Option<String>, location: Option<String>, preprocess: Option<String>) -> Identity {
-    let reference = digest.map(|digest| Reference { digest, location, preprocess });
+fn identity(name: String, reference: Option<PyReference>) -> Identity {
+    let reference = reference.map(|given| {
+        let PyReference { digest, location, preprocess, adapter, concat } = given;
+        Reference { digest, location, preprocess, adapter, concat }
+    });
     Identity { name: Some(name), reference }
 }

@@ -1,6 +1,7 @@
 //! The engine as a Python extension, `loranpac._engine`. It is thin: it takes C-order float32 arrays or raw inputs, and
 //! labels as indices into a list; it returns facts as JSON. The public interface is in `python/loranpac`.
 
+mod adapt;
 mod bench;
 mod encoder;
 mod errors;
@@ -27,9 +28,11 @@ mod _engine {
     #[pymodule_export]
     use super::command;
     #[pymodule_export]
+    use crate::adapt::adapt;
+    #[pymodule_export]
     use crate::bench::{list_settings, methods, run};
     #[pymodule_export]
-    use crate::encoder::{Encoder, is_encoder};
+    use crate::encoder::{Encoder, find_adapter, is_encoder};
     #[pymodule_export]
     use crate::learner::Learner;
     #[pymodule_export]

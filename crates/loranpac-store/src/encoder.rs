@@ -65,10 +65,10 @@ impl std::fmt::Display for Identity {
 }
 
 /// A reference to an encoder, whose weights are not part of the model.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reference {
-    /// SHA-256 of its weights, architecture and preprocessing, in hexadecimal.
+    /// SHA-256 of its weights, architecture and preprocessing, and of its adapter, in hexadecimal.
     pub digest: String,
     /// The path, the address or the name under which it was opened. None if only its features were seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,6 +76,12 @@ pub struct Reference {
     /// Changes of its preprocessing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preprocess: Option<String>,
+    /// The path of the adapter with which it was opened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adapter: Option<String>,
+    /// Whether features before and after adaptation stand side by side.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub concat: bool,
 }
 
 /// The fingerprint of an encoder.
@@ -222,7 +228,8 @@ mod tests {
     #[test]
     fn digests_decide_which_encoder_it_is_and_names_where_there_are_none() {
         let reference = |digest: &str, location: Option<&str>| {
-            Some(Reference { digest: digest.to_owned(), location: location.map(str::to_owned), preprocess: None })
+            let (digest, location) = (digest.to_owned(), location.map(str::to_owned));
+            Some(Reference { digest, location, ..Reference::default() })
         };
         let of = |name: &str, reference| Identity { name: Some(name.to_owned()), reference };
         let mut encoder = Encoder::default();

@@ -112,6 +112,10 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
         let changes =
             reference.preprocess.as_ref().map_or(String::new(), |changes| format!(", preprocessing {changes}"));
         encoder += &format!("{place}, digest {}...{changes}", reference.digest.get(..12).unwrap_or_default());
+        if let Some(adapter) = &reference.adapter {
+            let both = if reference.concat { ", features before and after side by side" } else { "" };
+            encoder += &format!(", adapted by {adapter}{both}");
+        }
     }
     let encoder = escape(&encoder);
     let calibrated = calibration.as_ref().map_or("no temperature fitted".to_owned(), |c| {

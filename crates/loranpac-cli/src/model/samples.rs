@@ -128,7 +128,7 @@ impl Target {
 
 /// The identity of the encoder that a file names.
 pub fn identity_of(by: &EncodedBy) -> Identity {
-    let reference = Reference { digest: by.digest.clone(), location: None, preprocess: None };
+    let reference = Reference { digest: by.digest.clone(), ..Reference::default() };
     Identity { name: Some(by.name.clone()), reference: Some(reference) }
 }
 
@@ -281,8 +281,7 @@ impl Samples {
             return Ok(encoder.clone());
         }
         let reference = target.encoder.reference.as_ref();
-        let preprocess = self.encoding.preprocess.clone().or_else(|| reference?.preprocess.clone());
-        let options = self.encoding.options(preprocess);
+        let options = self.encoding.options_of(reference, &target.path);
         let encoder: Arc<dyn Encoder> = match (&self.encoder, reference) {
             (Some(name), _) => loranpac_encode::open(name, &options)?.into(),
             (None, Some(Reference { location: Some(location), digest, .. })) => {

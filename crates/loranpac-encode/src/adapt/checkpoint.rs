@@ -15,6 +15,9 @@ use crate::error::Error;
 use crate::hex::hex;
 use crate::transformer::Weights;
 
+/// The version of the format.
+const VERSION: &str = "1";
+
 /// What an epoch came to.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Epoch {
@@ -65,25 +68,46 @@ pub(super) fn write(path: &Path, state: &State, task: &str) -> Result<(), Error>
     let data: Vec<u8> = parts.iter().flat_map(|(_, numbers)| numbers.iter().flat_map(|x| x.to_le_bytes())).collect();
     let progress = text(&state.progress);
     let digest = hex(&Sha256::new().chain_update(&progress).chain_update(&data).finalize().into());
-    let metadata = json!({ "task": task, "progress": progress, "digest": digest });
+    let metadata = json!({ "version": VERSION, "task": task, "progress": progress, "digest": digest });
     let bytes = [header(infos, Some(metadata)), data].concat();
     atomic::write(path, &bytes).map_err(|source| Error::Write { path: path.to_owned(), source })
 }
 
-/// Reads the state of a task. None if there is no checkpoint, it is that of another task, or it is damaged: training then begins anew.
-pub(super) fn read(path: &Path, task: &str, sizes: [usize; 3]) -> Option<State> {
+/// What a checkpoint must agree with.
+pub(super) struct Expected<'a> {
+    /// What is trained. None: anything, whatever its digest; a fuzzer cannot compute them.
+    pub task: Option<&'a str>,
+    /// Trained numbers, and those of the optimiser.
+    pub sizes: [usize; 2],
+    /// Most epochs, and steps of each.
+    pub epochs: [usize; 2],
+    /// Most halvings of the rate.
+    pub halvings: u32,
+    /// Whether accuracy is measured.
+    pub measured: bool,
+}
+
+/// Reads a state. None if there is no checkpoint, it is that of another task, or it is damaged: training then begins anew.
+pub(super) fn read(path: &Path, expected: &Expected<'_>) -> Option<State> {
     let weights = Weights::open(path).ok()?;
     let metadata = weights.metadata()?;
-    if metadata.get("task")? != task {
+    let other = |task: &str| metadata.get("task").is_none_or(|found| found != task);
+    if metadata.get("version")? != VERSION || expected.task.is_some_and(other) {
         return None;
     }
     let read = |name: &str, size: usize| weights.tensor(name, &[size]).ok();
-    let [values, memory, best] = [read("values", sizes[0])?, read("memory", sizes[1])?, read("best", sizes[2])?];
+    let [size, kept] = expected.sizes;
+    let [values, memory, best] = [read("values", size)?, read("memory", kept)?, read("best", size)?];
     let text = metadata.get("progress")?;
     let mut hash = Sha256::new().chain_update(text);
     [&values, &memory, &best].into_iter().flatten().for_each(|x| hash.update(x.to_le_bytes()));
+    let sealed = metadata.get("digest")? == &hex(&hash.finalize().into());
     let progress: Position = serde_json::from_str(text).ok()?;
-    (metadata.get("digest")? == &hex(&hash.finalize().into())).then_some(State { values, memory, best, progress })
+    let possible = progress.epochs.len() <= expected.epochs[0]
+        && progress.steps == progress.epochs.len() as u64 * expected.epochs[1] as u64
+        && progress.halved <= expected.halvings
+        && progress.epochs.iter().all(|epoch| epoch.accuracy.is_some() == expected.measured);
+    ((sealed || expected.task.is_none()) && possible).then_some(State { values, memory, best, progress })
 }
 
 /// Removes a checkpoint.

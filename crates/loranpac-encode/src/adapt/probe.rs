@@ -1,10 +1,27 @@
-//! Training on one fixed batch, for comparisons with other programs.
+//! Training on one fixed batch, for comparisons with other programs; and files with any digests, for fuzzers.
 
+use std::path::Path;
+
+use super::adapter::Adapter;
 use super::head::HeadKind;
 use super::optimise::Optimiser;
 use super::step::Model;
+use super::trainer::Trainer;
 use crate::error::Error;
 use crate::transformer::{Given, ModuleKind, Random, Transformer};
+
+/// Reads an adapter, whatever digests it has.
+///
+/// # Errors
+/// As [`Adapter::read`].
+pub fn read_unsealed(path: &Path, encoder: &Transformer) -> Result<Adapter, Error> {
+    Adapter::read_as(path, encoder, false)
+}
+
+/// Continues from the checkpoint beside `out`, whatever its task and digest. Returns the epochs that it had.
+pub fn resume_unsealed(trainer: &mut Trainer, out: &Path) -> usize {
+    trainer.resume_as(out, false)
+}
 
 /// Modules of an encoder, and a cosine head, that are trained on the same batch again and again.
 pub struct Probe {

@@ -1,6 +1,7 @@
 //! Labelled images and texts in memory, as training reads them again and again.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use loranpac::Label;
 use rayon::prelude::*;
@@ -40,6 +41,7 @@ pub struct Samples {
     labels: Vec<Label>,
     digest: [u8; 32],
     skipped: Vec<Error>,
+    stop: Arc<AtomicBool>,
 }
 
 #[expect(clippy::large_enum_variant, reason = "only a few exist")]
@@ -109,7 +111,13 @@ impl Samples {
         let at: Vec<usize> = (0..targets.len()).collect();
         let digest = identify(&labels, &targets, at.iter().map(|at| &digests[*at]));
         let store = Arc::new(Store { content, digests });
-        Ok(Samples { store, at, limits: options.limits, targets, labels, digest, skipped })
+        let (limits, stop) = (options.limits, Arc::default());
+        Ok(Samples { store, at, limits, targets, labels, digest, skipped, stop })
+    }
+
+    /// The same samples, whose use ends with [`Error::Stopped`] as soon as `stop` is true.
+    pub fn until(self, stop: Arc<AtomicBool>) -> Samples {
+        Samples { stop, ..self }
     }
 
     /// Some of the samples, in this order, with the classes that they have.
@@ -125,8 +133,8 @@ impl Samples {
         }
         let at: Vec<usize> = places.iter().map(|place| self.at[*place]).collect();
         let digest = identify(&labels, &targets, at.iter().map(|at| &self.store.digests[*at]));
-        let (store, limits, skipped) = (self.store.clone(), self.limits, Vec::new());
-        Samples { store, at, limits, targets, labels, digest, skipped }
+        let (store, limits, skipped, stop) = (self.store.clone(), self.limits, Vec::new(), self.stop.clone());
+        Samples { store, at, limits, targets, labels, digest, skipped, stop }
     }
 
     /// The label of a sample.
@@ -210,13 +218,16 @@ impl Samples {
     /// numbers, whatever the threads.
     ///
     /// # Errors
-    /// If an image cannot be decoded any more.
+    /// If an image cannot be decoded any more, or the use of the samples was stopped.
     pub(crate) fn with<T>(
         &self,
         places: &[usize],
         crops: Option<&(dyn Fn(usize) -> Random + Sync)>,
         run: impl FnOnce(Given<'_>) -> T,
     ) -> Result<T, Error> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Error::Stopped);
+        }
         match &self.store.content {
             Content::Texts(texts) => {
                 let texts: Vec<&Sequence> = places.iter().map(|place| &texts[self.at[*place]]).collect();

@@ -65,6 +65,20 @@ impl Settings {
         0.5 * self.rate * (1.0 + libm::cos(std::f64::consts::PI * share))
     }
 
+    /// The module of this name; with a size, unless it has none.
+    ///
+    /// # Errors
+    /// If there is no such module, or it has no size.
+    pub fn module_of(name: &str, size: Option<usize>) -> Result<ModuleKind, Error> {
+        let refuse = |name: &'static str, reason: String| Error::Adapt { name, reason };
+        let module = ModuleKind::from_name(name).ok_or_else(|| {
+            let known: Vec<&str> = ModuleKind::ALL.iter().map(|kind| kind.name()).collect();
+            refuse("module", format!("one of {} is expected, not {name}", known.join(", ")))
+        })?;
+        let Some(size) = size else { return Ok(module) };
+        module.sized(size).ok_or_else(|| refuse("size", format!("it has no effect with the module {name}")))
+    }
+
     /// Refuses settings that cannot be used with an encoder of d features.
     pub(super) fn check(&self, d: usize) -> Result<(), Error> {
         let refuse = |name: &'static str, reason: String| Err(Error::Adapt { name, reason });

@@ -19,7 +19,7 @@ pub(crate) fn input(number: usize, label: &str, data: Data) -> Result<Input, Err
 }
 
 /// Texts with more red or more green.
-fn texts(n: usize) -> Inputs {
+pub(super) fn texts(n: usize) -> Inputs {
     let word = |i: usize, at: usize| if (i * 7 + at * 5 + i / 3).is_multiple_of(3) { "other" } else { "green" };
     let text = move |i: usize| {
         let class = i % 2;
@@ -30,7 +30,7 @@ fn texts(n: usize) -> Inputs {
 }
 
 /// Images that are brighter on the left or on the right.
-fn images(n: usize) -> Inputs {
+pub(super) fn images(n: usize) -> Inputs {
     let image = |i: usize| {
         let (width, height) = (8 + i % 3, 9);
         let pixel = |at: usize| ((at % width * 2 / width == i % 2) as usize * 120 + (i * 31 + at * 17) % 90) as u8;
@@ -46,7 +46,7 @@ fn encoder(text: bool) -> (tempfile::TempDir, Transformer) {
     (folder, transformer)
 }
 
-fn settings(module: ModuleKind) -> Settings {
+pub(super) fn settings(module: ModuleKind) -> Settings {
     let module = module.sized(4).unwrap_or(module);
     Settings { module, epochs: 4, batch: 7, rate: 0.05, patience: 0, seed: 3, ..Settings::default() }
 }
@@ -57,7 +57,7 @@ pub(crate) fn shared(text: bool) -> Transformer {
     SHARED.get_or_init(|| [false, true].map(|text| encoder(text).1))[usize::from(text)].clone()
 }
 
-fn trainer(text: bool, settings: Settings, memory: usize) -> Trainer {
+pub(super) fn trainer(text: bool, settings: Settings, memory: usize) -> Trainer {
     let transformer = shared(text);
     let inputs = if text { texts(29) } else { images(29) };
     let samples = Samples::read(inputs, &transformer, SampleOptions::default()).unwrap();
@@ -65,7 +65,7 @@ fn trainer(text: bool, settings: Settings, memory: usize) -> Trainer {
 }
 
 /// Trains to the end, and returns the bytes of the file. `stop` leaves and resumes after each epoch.
-fn train(text: bool, settings: &Settings, memory: usize, out: &Path, stop: bool) -> Vec<u8> {
+pub(super) fn train(text: bool, settings: &Settings, memory: usize, out: &Path, stop: bool) -> Vec<u8> {
     let mut running = trainer(text, settings.clone(), memory);
     while !running.is_done() {
         running.epoch(|_| {}).unwrap();

@@ -5,7 +5,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use super::adapter::{Adapter, Outcome, text};
-use super::checkpoint::{self, Epoch, Position, State};
+use super::checkpoint::{self, Epoch, Expected, Position, State};
 use super::means;
 use super::samples::Samples;
 use super::settings::Settings;
@@ -94,8 +94,20 @@ impl Trainer {
 
     /// Continues from the checkpoint beside `out`, if it is one of the same encoder, samples and settings. Returns the epochs that it had.
     pub fn resume(&mut self, out: &Path) -> usize {
-        let sizes = [self.state.values.len(), self.state.memory.len(), self.state.best.len()];
-        let found = checkpoint::place(out).and_then(|path| checkpoint::read(&path, &self.task(), sizes));
+        self.resume_as(out, true)
+    }
+
+    /// The same; without `sealed`, from the checkpoint of anything.
+    pub(super) fn resume_as(&mut self, out: &Path, sealed: bool) -> usize {
+        let task = self.task();
+        let expected = Expected {
+            task: sealed.then_some(&task),
+            sizes: [self.state.values.len(), self.state.memory.len()],
+            epochs: [self.settings.epochs, self.steps()],
+            halvings: MOST_HALVINGS,
+            measured: !self.held_out.is_empty(),
+        };
+        let found = checkpoint::place(out).and_then(|path| checkpoint::read(&path, &expected));
         if let Some(state) = found {
             self.model.modules.parameters.values.clone_from(&state.values);
             self.state = state;
@@ -120,6 +132,11 @@ impl Trainer {
     /// If the system reports one.
     pub fn forget(out: &Path) -> Result<(), Error> {
         checkpoint::place(out).map_or(Ok(()), |path| checkpoint::remove(&path))
+    }
+
+    /// Whether a file is where the checkpoint beside `out` would be.
+    pub(super) fn has_checkpoint(out: &Path) -> bool {
+        checkpoint::place(out).is_some_and(|path| path.exists())
     }
 
     /// The samples.

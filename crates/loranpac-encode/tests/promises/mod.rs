@@ -1,6 +1,7 @@
 //! What every reader of this crate promises, whatever the bytes: no panic, finite features, and no more memory than is
 //! stated here. The fuzz targets and the tests share this file.
 
+pub mod adapters;
 mod encoders;
 
 use std::fs;
@@ -34,6 +35,7 @@ pub const PROMISES: &[Promise] = &[
     Promise { name: "weights", read: encoders::weights, memory: Some(256), factor: 256 },
     Promise { name: "settings", read: encoders::settings, memory: Some(256), factor: 256 },
     Promise { name: "tokenizer", read: encoders::tokenizer, memory: Some(256), factor: 256 },
+    Promise { name: "adapter", read: adapters::adapter, memory: Some(256), factor: 256 },
     // A network is a program.
     Promise { name: "network", read: encoders::network, memory: None, factor: 0 },
     Promise { name: "answer", read: answer, memory: Some(1), factor: 32 },

@@ -3,6 +3,27 @@
 use crate::archives::{gzip, tar, zip};
 use crate::changes;
 use crate::made;
+use crate::promises::adapters::World;
+use loranpac_encode::ModuleKind;
+
+/// Adapters of each kind, and checkpoints, of the encoders that the target has.
+fn adapters() -> Vec<(String, Vec<u8>)> {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("x.safetensors");
+    let mut all = Vec::new();
+    for (world, of) in World::all(folder.path()).iter().zip(["vit", "bert"]) {
+        for module in ModuleKind::ALL {
+            let mut trainer = world.trainer(*module);
+            trainer.epoch(|_| {}).unwrap();
+            trainer.save(&out).unwrap();
+            let checkpoint = std::fs::read(folder.path().join(".x.safetensors.checkpoint")).unwrap();
+            all.push((format!("checkpoint-{}-{of}", module.name()), checkpoint));
+            trainer.finish().unwrap().write(&out).unwrap();
+            all.push((format!("{}-{of}", module.name()), std::fs::read(&out).unwrap()));
+        }
+    }
+    all
+}
 
 /// All files, but those of images.
 pub fn all() -> Vec<(&'static str, String, Vec<u8>)> {
@@ -30,6 +51,9 @@ pub fn all() -> Vec<(&'static str, String, Vec<u8>)> {
     add("list", "empty", b"\n".to_vec());
     add("weights", "vit", made::safetensors(&made::vit()));
     add("weights", "bert", made::safetensors(&made::bert()));
+    for (name, bytes) in adapters() {
+        add("adapter", &name, bytes);
+    }
     let settings = [
         ("config-bert", 0, made::BERT_CONFIG),
         ("config-vit", 0, made::VIT_CONFIG),
