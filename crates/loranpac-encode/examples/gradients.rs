@@ -18,6 +18,7 @@ use loranpac_encode::prompt::{PromptKind, PromptSettings};
 use loranpac_encode::{ModuleKind, open_transformer};
 
 /// What is trained.
+#[expect(clippy::large_enum_variant, reason = "only one exists")]
 enum Trained {
     Module(Probe),
     Prompts(PromptProbe),

@@ -10,9 +10,9 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::compose::{Composed, Sizes};
 use super::cosine::{add_gradient, cosine, dot};
 use super::orthogonal::renew;
-use super::pool::{Composed, Sizes};
 use super::settings::PromptSettings;
 use crate::transformer::{Inserts, Parameters, Prefix, Random, Start};
 

@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use super::choice::Matching;
-use super::pool::{Composed, Sizes, Stage};
+use super::compose::{Composed, Sizes, Stage};
 use super::settings::PromptSettings;
 use crate::transformer::{Inserts, Parameters, Prefix, Random, Start};
 

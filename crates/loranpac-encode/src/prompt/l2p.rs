@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use super::choice::Matching;
-use super::pool::{Composed, Sizes};
+use super::compose::{Composed, Sizes};
 use super::settings::PromptSettings;
 use crate::transformer::{Inserts, Parameters, Random, Start, Tokens};
 

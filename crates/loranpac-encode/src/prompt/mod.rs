@@ -8,6 +8,7 @@
 
 mod choice;
 mod coda;
+mod compose;
 mod cosine;
 mod dual;
 mod l2p;

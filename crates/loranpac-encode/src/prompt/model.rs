@@ -1,6 +1,7 @@
 //! Prompts and the classifier that is trained with them: the loss of a batch, its gradients, and logits.
 
-use super::pool::{Pool, Sizes, Stage};
+use super::compose::{Sizes, Stage};
+use super::pool::Pool;
 use super::settings::PromptSettings;
 use crate::adapt::{Head, HeadKind, Optimiser, cross_entropy};
 use crate::transformer::{Given, Inserter, Network, Parameters, Random};

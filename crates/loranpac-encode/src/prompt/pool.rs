@@ -1,40 +1,11 @@
 //! What the prompt methods have in common: from the queries of a batch to its inserted rows, and from the gradients of these to those of the pool.
 
 use super::coda::Coda;
+use super::compose::{Composed, Sizes, Stage};
 use super::dual::Dual;
 use super::l2p::L2p;
 use super::settings::{PromptKind, PromptSettings};
-use crate::transformer::{Inserts, Parameters, Pooled, Random};
-
-/// Sizes of the encoder, and the number of tasks.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Sizes {
-    /// Features of a token.
-    pub d: usize,
-    /// Features of a query.
-    pub dim: usize,
-    pub blocks: usize,
-    /// Tasks that there is room for.
-    pub tasks: usize,
-}
-
-/// Where training stands.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Stage {
-    /// The last task that was begun, counted from 0.
-    pub task: usize,
-    /// Whether the inputs are its training samples.
-    pub training: bool,
-}
-
-/// The inserted rows of a batch.
-#[derive(Debug, Default)]
-pub(super) struct Composed {
-    pub inserts: Inserts,
-    pub rows: Vec<f32>,
-    /// The prompts of each input.
-    pub chosen: Vec<Vec<usize>>,
-}
+use crate::transformer::{Parameters, Pooled, Random};
 
 /// The prompts of a method, whose numbers are in [`Parameters`].
 #[derive(Debug, Clone)]
