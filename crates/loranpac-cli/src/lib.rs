@@ -190,7 +190,12 @@ fn exit_code(error: &anyhow::Error) -> u8 {
         Some(_) => 4,
         None if store(Error::is_damage) || verified(|e| matches!(e, Unsound::Damaged(_))) => 3,
         None if store(|e| matches!(e, Error::Version { .. })) || verified(|e| matches!(e, Unsound::Newer)) => 5,
-        None if error.chain().any(|cause| cause.downcast_ref().is_some_and(full) || cause.downcast_ref().is_some_and(unwritten)) => 4,
+        None if error
+            .chain()
+            .any(|cause| cause.downcast_ref().is_some_and(full) || cause.downcast_ref().is_some_and(unwritten)) =>
+        {
+            4
+        }
         None => 1,
     }
 }

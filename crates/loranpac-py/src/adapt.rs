@@ -109,7 +109,8 @@ pub fn adapt(
         let skipped = samples.skipped().iter().map(ToString::to_string).collect();
         let samples = samples.until(stop.clone());
         // A receiver that is gone has stopped the work.
-        let trained = job.run(transformer.clone(), samples, settings, better, measure, |event| drop(events.send(event)))?;
+        let trained =
+            job.run(transformer.clone(), samples, settings, better, measure, |event| drop(events.send(event)))?;
         Ok((trained, skipped))
     };
     let (outcome, raised) = watched(py, threads, &stop, work, |event| {

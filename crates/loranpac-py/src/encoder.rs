@@ -208,7 +208,8 @@ impl Options {
         let Options { preprocess, timeout, adapter, concat } = self;
         let refused = |_| errors::value(format!("timeout: a number of seconds above 0 is expected, not {timeout}"));
         let timeout = Duration::try_from_secs_f64(timeout).map_err(refused)?;
-        let adapter = adapter.map(|place| model.map_or_else(|| place.clone(), |model| loranpac_encode::find_adapter(&place, model)));
+        let adapter = adapter
+            .map(|place| model.map_or_else(|| place.clone(), |model| loranpac_encode::find_adapter(&place, model)));
         Ok(OpenOptions { preprocess, adapter, concat, timeout })
     }
 }

@@ -50,7 +50,9 @@ pub fn bench(error: loranpac_bench::Error) -> PyErr {
 pub fn encode(error: loranpac_encode::Error) -> PyErr {
     use loranpac_encode::Error;
     match &error {
-        Error::Read { source, .. } | Error::Cache { source, .. } | Error::Write { source, .. } => io(source.kind(), error),
+        Error::Read { source, .. } | Error::Cache { source, .. } | Error::Write { source, .. } => {
+            io(source.kind(), error)
+        }
         Error::Engine(loranpac::Error::Memory(_)) => PyMemoryError::new_err(shown(error)),
         Error::NotFound { .. } => PyFileNotFoundError::new_err(shown(error)),
         Error::ServerInModel { .. } => value(format!("{error}: load(path, encoder=...)")),
@@ -90,7 +92,9 @@ pub fn adapt(error: loranpac_encode::Error) -> PyErr {
     use loranpac_encode::Error;
     let keyword = |name: &str| Some(name.replace('-', "_"));
     match &error {
-        Error::Adapt { .. } | Error::Diverged { .. } | Error::NoAdapter { .. } => value(spell(&error.to_string(), keyword)),
+        Error::Adapt { .. } | Error::Diverged { .. } | Error::NoAdapter { .. } => {
+            value(spell(&error.to_string(), keyword))
+        }
         Error::Engine(loranpac::Error::Memory(text)) => PyMemoryError::new_err(shown(spell(text, keyword))),
         _ => encode(error),
     }

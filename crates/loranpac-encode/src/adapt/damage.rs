@@ -148,7 +148,7 @@ fn the_checkpoint_of_other_settings_samples_or_versions_is_not_continued() {
 
 #[test]
 fn a_rate_that_is_too_high_is_halved_and_training_goes_on() {
-    let exponents = (60..152).map(|quarter| f64::from(quarter) / 4.0);
+    let exponents = (0..152).map(|quarter| f64::from(quarter) / 4.0);
     let found = exponents.filter_map(|exponent| {
         let settings = Settings { rate: 10f64.powf(exponent), epochs: 2, held_out: 0, ..settings(ModuleKind::Ssf) };
         let mut trainer = trainer(true, settings, 0);
@@ -167,8 +167,7 @@ fn empty_texts_and_one_sample_per_class_can_be_trained_on() {
     let inputs = given.iter().enumerate().map(|(i, (text, label))| input(i, label, Data::Text((*text).to_owned())));
     let inputs = Inputs::of(inputs.collect::<Vec<_>>().into_iter());
     let settings = Settings { epochs: 2, batch: 1, ..settings(SMALL) };
-    let trained =
-        Job::new(&out).unwrap().run(shared(true), samples(inputs), settings, false, false, |_| {}).unwrap();
+    let trained = Job::new(&out).unwrap().run(shared(true), samples(inputs), settings, false, false, |_| {}).unwrap();
     assert!(trained.written && trained.adapter.outcome.helps().is_none());
     assert!(trained.to_string().contains("not known whether adaptation helps"));
     let adapted = Adapter::read(&out, &shared(true)).unwrap().apply(&shared(true)).unwrap();

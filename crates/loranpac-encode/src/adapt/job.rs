@@ -183,7 +183,9 @@ impl fmt::Display for Event {
                 let numbers = count(*parameters, "number");
                 write!(f, "{samples} of {classes} to train on, {held_out} held out; {numbers} to train")?;
                 if *unusable {
-                    f.write_str("\nthe checkpoint beside the output belongs to another training, or is damaged: it is not used")?;
+                    f.write_str(
+                        "\nthe checkpoint beside the output belongs to another training, or is damaged: it is not used",
+                    )?;
                 }
                 if *resumed > 0 {
                     write!(f, "\nresuming after epoch {resumed}")?;
