@@ -20,7 +20,8 @@ use crate::say::note;
 /// Options of `adapt`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
-    loranpac adapt minilm/ tickets.csv -o tickets.safetensors         # then: embed, init, run ... --adapter FILE\n  \
+    loranpac adapt minilm/ tickets.csv -o tickets.safetensors\n  \
+    loranpac init tickets.lrp --encoder minilm/ --adapter tickets.safetensors     # embed and run take --adapter as well\n  \
     loranpac adapt vit/ photos/ -o photos.safetensors --module ssf --classes 10\n\n\
     Interrupted? Rerun the command to resume after the last epoch: the file is the same to the last bit.")]
 pub struct Args {
@@ -32,7 +33,7 @@ pub struct Args {
     /// What is trained: adapter (AdaptFormer), lora, vpt-deep, vpt-shallow (prompt tokens) or ssf (scales and shifts)
     #[arg(long, default_value = "adapter", value_name = "NAME", help_heading = "Training", value_parser = names())]
     module: String,
-    /// The adapter to write, NAME.safetensors
+    /// The adapter to write, NAME.safetensors; an existing file is replaced when training has ended
     #[arg(long, short, value_name = "FILE")]
     out: PathBuf,
     /// Features of the bottleneck, rank, or tokens [default: 64, 8 or 5]
@@ -44,7 +45,7 @@ pub struct Args {
     /// Most epochs
     #[arg(long, default_value_t = 20, value_name = "N", help_heading = "Training")]
     epochs: usize,
-    /// Rate of the first epoch; it falls along a cosine to zero
+    /// Learning rate of the first epoch; it falls along a cosine to zero
     #[arg(long, default_value_t = 0.01, value_name = "R", help_heading = "Training", allow_negative_numbers = true)]
     rate: f64,
     /// Samples per step
@@ -53,11 +54,11 @@ pub struct Args {
     /// Seed of everything random
     #[arg(long, default_value_t = 0, value_name = "S", help_heading = "Training")]
     seed: u64,
-    /// How numbers follow their gradients: sgd (momentum 0.9, weight decay 0.0005) or adam
-    #[arg(long, value_enum, default_value = "sgd", help_heading = "Training")]
+    /// The optimiser: sgd (momentum 0.9, weight decay 0.0005) or adam
+    #[arg(long, value_enum, default_value = "sgd", value_name = "NAME", help_heading = "Training")]
     optimiser: OptimiserArg,
     /// The classifier that is trained with the module, and dropped
-    #[arg(long, value_enum, default_value = "cosine", help_heading = "Training")]
+    #[arg(long, value_enum, default_value = "cosine", value_name = "NAME", help_heading = "Training")]
     head: HeadArg,
     /// Scale of a cosine classifier before training; a larger one makes gradients larger
     #[arg(long, default_value_t = 1.0, value_name = "S", help_heading = "Training", allow_negative_numbers = true)]

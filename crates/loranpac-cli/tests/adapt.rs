@@ -62,14 +62,35 @@ fn an_adapter_is_repeatable_and_embed_uses_it() {
 }
 
 #[test]
-fn a_model_needs_the_adapter_that_it_was_made_with() {
+fn a_model_finds_the_adapter_that_it_was_made_with() {
     let world = World::new();
     stdout(&run(&world.adapt("a.safetensors", &[])));
-    let [encoder, photos, model, adapter] = ["vit", "photos", "m.lrp", "a.safetensors"].map(|name| world.place(name));
-    stdout(&loranpac(&["init", &model, "--encoder", &encoder, "--adapter", &adapter, "--width", "100"]));
-    refused(&["learn", &model, &photos, "--no-cache"], &["digest"]);
-    stdout(&loranpac(&["learn", &model, &photos, "--no-cache", "--adapter", &adapter]));
-    stdout(&loranpac(&["eval", &model, &photos, "--no-cache", "--adapter", &adapter]));
+    stdout(&run(&world.adapt("other.safetensors", &["--seed", "7"])));
+    let [encoder, photos, adapter] = ["vit", "photos", "a.safetensors"].map(|name| world.place(name));
+    let [other, moved] = ["other.safetensors", "moved.safetensors"].map(|name| world.place(name));
+    for (model, more) in [("m.lrp", &[][..]), ("both.lrp", &["--concat"])] {
+        let model = world.place(model);
+        let words = ["init", &model, "--encoder", &encoder, "--adapter", &adapter, "--width", "100"];
+        stdout(&loranpac(&[&words[..], more].concat()));
+        assert!(stdout(&loranpac(&["inspect", &model])).contains("adapted by "));
+        stdout(&loranpac(&["learn", &model, &photos, "--no-cache"]));
+        stdout(&loranpac(&["eval", &model, &photos, "--no-cache", "--encoder", &encoder]));
+        refused(&["eval", &model, &photos, "--no-cache", "--adapter", &other], &["digest"]);
+        // Elsewhere under another name, it must be given.
+        fs::rename(&adapter, &moved).unwrap();
+        refused(&["eval", &model, &photos, "--no-cache"], &["is not found", "a.safetensors"]);
+        stdout(&loranpac(&["eval", &model, &photos, "--no-cache", "--adapter", &moved]));
+        fs::rename(&moved, &adapter).unwrap();
+        // Beside the model it is found.
+        let elsewhere = world.folder.path().join(format!("elsewhere{}", more.len()));
+        fs::create_dir(&elsewhere).unwrap();
+        fs::copy(&adapter, elsewhere.join("a.safetensors")).unwrap();
+        let beside = elsewhere.join("m.lrp").display().to_string();
+        fs::rename(&model, &beside).unwrap();
+        fs::rename(&adapter, &moved).unwrap();
+        stdout(&loranpac(&["eval", &beside, &photos, "--no-cache"]));
+        fs::rename(&moved, &adapter).unwrap();
+    }
 }
 
 #[test]
@@ -82,7 +103,10 @@ fn what_cannot_be_adapted_is_refused() {
     check(&world.adapt("absent/a.safetensors", &[]), "its folder does not exist");
     check(&world.adapt("a.safetensors", &["--classes", "1"]), "samples of two classes or more");
     check(&world.adapt("a.safetensors", &["--rate", "0"]), "--rate");
-    check(&world.adapt("a.safetensors", &["--module", "ssf", "--size", "3"]), "--size has no effect");
+    check(
+        &world.adapt("a.safetensors", &["--module", "ssf", "--size", "3"]),
+        "--size: it has no effect with the module ssf",
+    );
     let mut words = world.adapt("a.safetensors", &[]);
     words[1] = "image-basic".to_owned();
     check(&words, "cannot be adapted");
