@@ -26,7 +26,7 @@ const DATA: [(&str, &str); 8] = [
     ("cddb", "cddb-hard"),
 ];
 
-/// Names of methods in configurations that differ from ours: LoRanPAC's own have this one.
+/// Names of methods in configurations that differ from ours.
 const METHODS: [(&str, &str); 4] =
     [("tsvd", "loranpac"), ("adam_adapter", "adam"), ("aper_adapter", "adam"), ("coda_prompt", "codaprompt")];
 
