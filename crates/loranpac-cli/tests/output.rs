@@ -78,7 +78,8 @@ fn printing<'a>(model: &'a str, file: &'a str) -> Vec<Vec<&'a str>> {
 #[test]
 fn a_closed_pipe_ends_every_command_quietly() {
     let folder = TempDir::new().unwrap();
-    let (model, file) = model(&folder, ["cat", "dog"]);
+    let (model, _) = model(&folder, ["cat", "dog"]);
+    let file = samples(&folder, "new.csv", ["dog", "cat"]);
     for arguments in printing(&model, &file) {
         let output = to(closed(), &arguments);
         let message = String::from_utf8(output.stderr).unwrap();
@@ -89,7 +90,8 @@ fn a_closed_pipe_ends_every_command_quietly() {
 #[test]
 fn a_full_disk_at_the_other_end_is_an_error_of_its_own_kind() {
     let folder = TempDir::new().unwrap();
-    let (model, file) = model(&folder, ["cat", "dog"]);
+    let (model, _) = model(&folder, ["cat", "dog"]);
+    let file = samples(&folder, "new.csv", ["dog", "cat"]);
     for arguments in printing(&model, &file) {
         let output = to(full(), &arguments);
         let message = String::from_utf8(output.stderr).unwrap();
