@@ -3,7 +3,7 @@
     pip install torch timm torchvision safetensors
     python bench/reference/adapt.py RAW WORK [--sets cub40,cifar100] [--epochs 3] [--train 6] [--test 5] [--rate 0.05] [--seeds 1993,1994,1995]
 
-Both see the same ViT-Ti with random weights (bench/random_vit.py), the same few images, the same class orders and the same settings, and learn a stream
+Both see the same ViT-Ti with random weights, large enough that features depend on the image, the same few images, the same class orders and the same settings, and learn a stream
 of five tasks. Random crops, dropout, the order of batches and the first numbers of modules are drawn by other generators: accuracies agree
 up to what these decide. The table shows both over several seeds, and the difference of the means beside its standard error. Accuracies on random
 weights mean nothing by themselves.
@@ -26,12 +26,12 @@ import timm
 import torch
 import torch.nn.functional as F
 from PIL import Image
-from safetensors.torch import load_file
 from torchvision import transforms
 from torchvision.transforms import InterpolationMode
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
-from adapt_rows import random_vit, run, small_set
+from adapt_rows import run, small_set
+from encode_parity import randomise, save_timm
 
 BICUBIC = InterpolationMode.BICUBIC
 TRAIN = transforms.Compose(
@@ -183,10 +183,10 @@ def main():
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     args.work.mkdir(parents=True, exist_ok=True)
-    encoder = args.work / "vit_tiny"
-    random_vit(encoder)
-    vit = timm.create_model("vit_tiny_patch16_224", num_classes=0).eval().requires_grad_(False)
-    vit.load_state_dict(load_file(encoder / "model.safetensors"))
+    encoder, name = args.work / "vit_random", "vit_tiny_patch16_224"
+    vit = randomise(timm.create_model(name, num_classes=0)).requires_grad_(False)
+    encoder.mkdir(exist_ok=True)
+    save_timm(vit, name, encoder)
     seeds, good = [int(seed) for seed in args.seeds.split(",")], True
     print("| data | method | loranpac % | PyTorch % | difference of means | standard error |\n|---|---|---|---|---:|---:|")
     for name in args.sets.split(","):
@@ -199,7 +199,7 @@ def main():
             ours = [found["final_accuracy_samples"] for found in runs]
             theirs = []
             for seed in seeds:
-                stream = list(stream_of(data / "", seed))
+                stream = list(stream_of(data, seed))
                 torch.manual_seed(seed)
                 theirs.append({"adam": adam, "ease": ease}[method](vit, stream, test, args))
             difference = statistics.mean(ours) - statistics.mean(theirs)
