@@ -317,10 +317,13 @@ impl Open {
     }
 }
 
+/// What is said about an unknown module.
+const MODULES: &str = "the modules are adapter, lora, vpt-deep, vpt-shallow and ssf";
+
 /// The settings of training for a run: those of the paper's tables, in which no samples are held out.
 fn settings(spec: &Spec) -> Result<Settings, Error> {
     let name = spec.adapt.as_deref().unwrap_or("adapter");
-    let unknown = || Error::from(loranpac::Error::setting("adapt", name, "it is no module"));
+    let unknown = || Error::from(loranpac::Error::setting("adapt", name, MODULES));
     let module = ModuleKind::from_name(name).ok_or_else(unknown)?;
     let (rate, epochs, batch, scale) = (spec.adapt_rate, spec.adapt_epochs, spec.adapt_batch, spec.adapt_scale);
     Ok(Settings {
@@ -348,8 +351,7 @@ fn train(
     let room = system::room();
     let epochs = settings.epochs;
     let memory = room.available.map_or(1 << 30, |bytes| bytes / 2);
-    let mut trainer = Trainer::new(transformer.clone(), samples, settings, memory)?;
-    room.ensure(trainer.bytes(), "adaptation", "a smaller `adapt-batch` needs less")?;
+    let mut trainer = Trainer::new(transformer.clone(), samples, settings, memory).map_err(named)?;
     let file = folder.map(|folder| folder.join(format!("{}.safetensors", &trainer.task()[..16])));
     if let Some(file) = &file {
         if let Ok(adapter) = Adapter::read(file, transformer) {
@@ -358,10 +360,11 @@ fn train(
         std::fs::create_dir_all(atomic::parent(file)).map_err(|source| Error::Write { path: file.clone(), source })?;
         trainer.resume(file);
     }
+    room.ensure(trainer.step_bytes(), "adaptation", "a smaller `adapt-batch` needs less")?;
     let started = Instant::now();
     let first = trainer.epochs().len();
     while !trainer.is_done() {
-        let epoch = trainer.epoch(|_| {})?;
+        let epoch = trainer.epoch(|_| {}).map_err(named)?;
         if let Some(file) = &file {
             trainer.save(file)?;
         }
@@ -372,12 +375,26 @@ fn train(
             return Err(Error::Interrupted);
         }
     }
-    let adapter = trainer.finish()?;
+    let adapter = trainer.finish();
     if let Some(file) = &file {
         adapter.write(file)?;
         Trainer::forget(file)?;
     }
     Ok(adapter.apply(transformer)?)
+}
+
+/// The error of training with the names that settings have in runs.
+fn named(error: loranpac_encode::Error) -> Error {
+    match error {
+        loranpac_encode::Error::Adapt { name, reason } => Error::Experiment(format!("`adapt-{name}`: {reason}")),
+        loranpac_encode::Error::Diverged { epoch, rate } => Error::Experiment(format!(
+            "the loss of epoch {epoch} is not finite, even at a rate of {rate:e}; lower `adapt-rate`"
+        )),
+        loranpac_encode::Error::TooFewClasses { classes, .. } => Error::Experiment(format!(
+            "adaptation needs a first task of two classes or more, not {classes}; a larger `base` or `inc` has more"
+        )),
+        other => other.into(),
+    }
 }
 
 /// The data set with other features: blocks of equal size, side by side.

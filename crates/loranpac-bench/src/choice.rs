@@ -71,7 +71,7 @@ impl Measured {
 pub struct Choice {
     /// The features.
     pub chosen: Kind,
-    /// Samples that were classified; none if the first task has fewer than four classes.
+    /// Samples that were classified; 0 if the first task has fewer than four classes, or one sample per class.
     pub samples: usize,
     /// Frozen, adapted and both features.
     pub measured: Option<[Measured; 3]>,

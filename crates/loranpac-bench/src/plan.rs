@@ -80,8 +80,8 @@ impl<'m> Plan<'m> {
         let adapting = specs.iter().find(|spec| Wanted::of(spec).is_ok_and(|wanted| wanted != Wanted::Frozen));
         if let (Some(spec), None) = (adapting, &raw) {
             let message = format!(
-                "{} adapts the encoder: it needs images or texts and a transformer, not features; give both, as in \
-                 `loranpac run --data photos/ --encoder vit/`",
+                "{} trains inside the encoder: it needs images or texts and a transformer without an adapter, not \
+                 features, as in `loranpac run --data photos/ --encoder vit/`",
                 if spec.adapt.is_some() && !spec.method()?.input.adapts() { "`adapt`" } else { &spec.method },
             );
             return Err(Error::Experiment(message));

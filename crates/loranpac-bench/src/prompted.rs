@@ -31,11 +31,11 @@ pub(crate) fn settings(spec: &Spec) -> Result<PromptSettings, Error> {
     Ok(PromptSettings {
         kind,
         rate: number(spec, "rate", usual.rate)?,
-        epochs: number(spec, "epochs", usual.epochs)?,
-        batch: number(spec, "batch", usual.batch)?,
-        pool: number(spec, "pool", usual.pool)?,
-        length: number(spec, "length", usual.length)?,
-        top: number(spec, "top", usual.top)?,
+        epochs: whole(spec, "epochs", usual.epochs)?,
+        batch: whole(spec, "batch", usual.batch)?,
+        pool: whole(spec, "pool", usual.pool)?,
+        length: whole(spec, "length", usual.length)?,
+        top: whole(spec, "top", usual.top)?,
         pull: number(spec, "pull", usual.pull)?,
         batchwise: switch(spec, "batchwise", usual.batchwise)?,
         augment: switch(spec, "augment", usual.augment)?,
@@ -43,7 +43,11 @@ pub(crate) fn settings(spec: &Spec) -> Result<PromptSettings, Error> {
     })
 }
 
-fn number<T: FromStr>(spec: &Spec, name: &'static str, usual: T) -> Result<T, Error> {
+fn whole(spec: &Spec, name: &'static str, usual: usize) -> Result<usize, Error> {
+    get(spec, name, usual, "a whole number is expected")
+}
+
+fn number(spec: &Spec, name: &'static str, usual: f64) -> Result<f64, Error> {
     get(spec, name, usual, "a number is expected")
 }
 
@@ -83,7 +87,7 @@ impl<'a> Prompted<'a> {
         let room = system::room();
         let memory = room.available.map_or(1 << 30, |bytes| bytes / 2);
         let learner = PromptLearner::new(transformer.clone(), settings(spec)?, tasks, memory)?;
-        room.ensure(learner.bytes(train), "training of prompts", "a smaller `batch` needs less")?;
+        room.ensure(learner.bytes(train), "training of prompts", "a smaller batch (`--set batch=N`) needs less")?;
         Ok(Prompted { learner, dataset, rows, train, test, tasks, done: 0, say })
     }
 }

@@ -136,7 +136,7 @@ impl Sweep<'_> {
     fn forecast(&self) -> Result<Option<String>, Error> {
         let adapts = |spec: &Spec| Wanted::of(spec).is_ok_and(|wanted| wanted != Wanted::Frozen);
         let mut paces: HashMap<String, Pace> = HashMap::new();
-        let mut seconds = 0.0;
+        let (mut seconds, mut prompts) = (0.0, false);
         for (source, specs) in self.plans.iter().filter(|(_, specs)| specs.iter().any(adapts)) {
             // Data that cannot be read are noted when their turn comes.
             let (Some(raw), Ok(dataset)) = (source.raw(), source.open()) else { continue };
@@ -149,6 +149,7 @@ impl Sweep<'_> {
                     continue;
                 }
                 counted.push(known);
+                prompts |= Wanted::of(spec).is_ok_and(|wanted| wanted == Wanted::Raw);
                 let module = spec.adapt.clone().unwrap_or_default();
                 let pace = match paces.get(&module) {
                     Some(pace) => *pace,
@@ -162,9 +163,10 @@ impl Sweep<'_> {
         let slowest = paces.values().max_by(|a, b| a.train.total_cmp(&b.train));
         Ok(slowest.map(|pace| {
             format!(
-                "adaptation takes about {} on this machine ({}); it resumes after an interruption",
+                "adaptation takes about {} on this machine ({}); {} after an interruption",
                 words(seconds),
-                rates(pace)
+                rates(pace),
+                if prompts { "runs of prompt methods start again, others resume" } else { "it resumes" },
             )
         }))
     }

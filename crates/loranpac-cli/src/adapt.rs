@@ -161,7 +161,7 @@ fn settings(args: &Args) -> Result<Settings> {
         },
         scale: args.scale,
         optimiser: match args.optimiser {
-            OptimiserArg::Sgd => Optimiser::Sgd { momentum: 0.9, decay: 5e-4 },
+            OptimiserArg::Sgd => Optimiser::SGD,
             OptimiserArg::Adam => Optimiser::ADAM,
         },
         rate: args.rate,

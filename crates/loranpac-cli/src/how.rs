@@ -16,7 +16,7 @@ pub struct How {
     pub threads: Option<usize>,
     #[command(flatten)]
     pub json: Json<true>,
-    /// Print nothing but errors
+    /// Print nothing but errors and skipped inputs
     #[arg(long, short)]
     pub quiet: bool,
 }
@@ -27,7 +27,7 @@ pub fn check_out(out: &Path, what: &str, extension: &str, encoder: &str, inputs:
         bail!("{}: the name of {what} must end with .{extension}", shown(out));
     }
     if !atomic::parent(out).is_dir() {
-        bail!("{}: its folder does not exist", shown(out));
+        bail!("{}: its folder does not exist; make it first", shown(out));
     }
     let place = |path: &Path| path.canonicalize().ok();
     let weights = Path::new(encoder).join("model.safetensors");
@@ -35,7 +35,7 @@ pub fn check_out(out: &Path, what: &str, extension: &str, encoder: &str, inputs:
     if let Some(out_place) = place(out)
         && sources.filter_map(place).any(|source| source == out_place)
     {
-        bail!("{}: it is an input of the command", shown(out));
+        bail!("{}: it is an input of the command; choose another name for the output", shown(out));
     }
     Ok(())
 }

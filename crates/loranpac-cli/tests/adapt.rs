@@ -154,9 +154,9 @@ fn runs_adapt_the_encoder_to_their_tasks() {
     runs(&["--method", "simplecil", "--adapt", "ssf", "--per-class", "2"]);
     assert_eq!(kept(), 2);
     // Features alone cannot be adapted, and neither can other encoders.
-    refused(&["run", "--data", "digits", "--method", "ease"], &["ease adapts the encoder", "--encoder"]);
+    refused(&["run", "--data", "digits", "--method", "ease"], &["ease trains inside the encoder", "--encoder"]);
     let basic = ["run", "--data", &photos, "--encoder", "image-basic", "--cache", &cache, "--adapt", "lora"];
-    refused(&basic, &["adapts the encoder"]);
+    refused(&basic, &["trains inside the encoder"]);
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn runs_of_prompt_methods_learn_from_images_and_are_repeatable() {
     wrong(&["--method", "l2p", "--set", "top=11"], &["--set top=", "pool"]);
     wrong(&["--method", "codaprompt", "--set", "pool=1"], &["--set pool=", "2 tasks"]);
     wrong(&["--method", "dualprompt", "--set", "top=1"], &["top"]);
-    refused(&["run", "--data", "digits", "--method", "l2p"], &["l2p adapts the encoder", "--encoder"]);
+    refused(&["run", "--data", "digits", "--method", "l2p"], &["l2p trains inside the encoder", "--encoder"]);
 }
 
 /// Images of four classes, in `sets/colours`.

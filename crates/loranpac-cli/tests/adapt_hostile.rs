@@ -73,7 +73,7 @@ fn few_samples_are_refused_or_trained_on() {
     assert!(words.contains("no samples were held out, so it is not known whether adaptation helps"), "{words}");
     assert_eq!(world.left(), ["a.safetensors"]);
     let words = world.accepted("pair", &["--only-if-better"]);
-    assert!(!words.contains("not written"), "{words}");
+    assert!(words.contains("not written"), "{words}");
 }
 
 #[test]

@@ -193,7 +193,7 @@ impl Embedding {
     /// # Errors
     /// If one of them cannot be decoded, unless such inputs are skipped; if the encoder fails.
     pub fn encode(&mut self, batch: Vec<Input>) -> Result<Encoded, Error> {
-        let keys: Vec<Key> = batch.par_iter().map(|input| key(&input.data)).collect();
+        let keys: Vec<Key> = batch.par_iter().map(|input| input.data.digest()).collect();
         let mut rows = Vec::with_capacity(batch.len());
         for key in &keys {
             rows.push(self.cache.as_mut().map_or(Ok(None), |cache| cache.get(key))?);
@@ -325,16 +325,6 @@ fn decode(input: &Input, limits: &Limits) -> Option<Result<Image, Error>> {
         Data::Pixels(image) => Some(Ok(image.clone())),
         Data::Text(_) => None,
     }
-}
-
-/// Digest of the contents of an input.
-fn key(data: &Data) -> Key {
-    let (kind, bytes) = match data {
-        Data::Image(bytes) => ("image\n".to_owned(), bytes.as_slice()),
-        Data::Pixels(image) => (format!("pixels {} {}\n", image.width, image.height), image.pixels.as_slice()),
-        Data::Text(text) => ("texts\n".to_owned(), text.as_bytes()),
-    };
-    Sha256::new_with_prefix(kind).chain_update(bytes).finalize().into()
 }
 
 #[cfg(test)]

@@ -391,7 +391,9 @@ pub enum Error {
         given: String,
     },
     /// The encoder is no transformer that modules could be trained in.
-    #[error("{encoder} cannot be adapted: only transformers from safetensors files can")]
+    #[error(
+        "{encoder} cannot be adapted: only transformers from safetensors files can; give the folder of a ViT or a BERT"
+    )]
     NoAdapter {
         /// The encoder.
         encoder: String,

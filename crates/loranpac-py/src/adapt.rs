@@ -48,7 +48,7 @@ impl Given {
             },
             scale: self.scale,
             optimiser: match self.optimiser.as_str() {
-                "sgd" => Optimiser::Sgd { momentum: 0.9, decay: 5e-4 },
+                "sgd" => Optimiser::SGD,
                 "adam" => Optimiser::ADAM,
                 _ => return refuse("optimiser", "\"sgd\" or \"adam\" is expected"),
             },

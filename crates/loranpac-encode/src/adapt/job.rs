@@ -103,7 +103,7 @@ impl Job {
         let most = settings.epochs;
         let memory = room.available.map_or(1 << 30, |bytes| bytes / 2);
         let mut trainer = Trainer::new(transformer, samples, settings, memory)?;
-        room.ensure(trainer.bytes(), "training", "use a smaller `batch`, or fewer samples")?;
+        room.ensure(trainer.step_bytes(), "training", "use a smaller `batch`, or fewer samples")?;
         let resumed = trainer.resume(&out);
         each(start(&mut trainer, &out, most - resumed.min(most), measure)?);
         let started = Instant::now();
@@ -117,8 +117,8 @@ impl Job {
             each(Event::Epoch { number, epoch, halved: [trainer.halved() - halved, halved], left });
         }
         let (epochs, halved) = (trainer.epochs().to_vec(), trainer.halved());
-        let adapter = trainer.finish()?;
-        let written = !only_if_better || adapter.outcome.helps() != Some(false);
+        let adapter = trainer.finish();
+        let written = !only_if_better || adapter.outcome.helps() == Some(true);
         if written {
             let done = file.write_all(&adapter.bytes()).and_then(|()| file.replace());
             done.map_err(|source| Error::Write { path: out.clone(), source })?;

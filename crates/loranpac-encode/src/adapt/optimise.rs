@@ -29,6 +29,8 @@ pub enum Optimiser {
 }
 
 impl Optimiser {
+    /// SGD with the momentum and the weight decay of the paper's tables.
+    pub const SGD: Optimiser = Optimiser::Sgd { momentum: 0.9, decay: 5e-4 };
     /// Adam with PyTorch's usual settings.
     pub const ADAM: Optimiser = Optimiser::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, decay: 0.0 };
 

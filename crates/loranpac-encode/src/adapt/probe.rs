@@ -109,7 +109,7 @@ impl Probe {
     pub fn step(&mut self, gradients: &[f32], rate: f64) {
         self.steps += 1;
         let values = &mut self.model.modules.parameters.values;
-        let sgd = Optimiser::Sgd { momentum: 0.9, decay: 5e-4 };
+        let sgd = Optimiser::SGD;
         sgd.step(values, gradients, &mut self.memory, rate, self.steps);
     }
 }

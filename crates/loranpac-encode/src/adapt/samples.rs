@@ -86,18 +86,13 @@ impl Samples {
             if class == labels.len() {
                 labels.push(label);
             }
-            let bytes = match &input.data {
-                Data::Image(bytes) => bytes.as_slice(),
-                Data::Pixels(image) => image.pixels.as_slice(),
-                Data::Text(text) => text.as_bytes(),
-            };
-            digests.push(Sha256::digest(bytes).into());
+            digests.push(input.data.digest());
             targets.push(class);
             kept.push(input);
         }
         let content = match transformer {
             Transformer::Image(encoder) => {
-                Content::Images(encoder.clone(), kept.into_iter().map(|input| (input.name, input.data)).collect())
+                Content::Images(encoder.clone(), kept.into_iter().map(|input| (input.shown(), input.data)).collect())
             }
             Transformer::Text(encoder) => {
                 let texts: Vec<&str> = kept.iter().filter_map(text).collect();
@@ -275,7 +270,7 @@ fn identify<'a>(labels: &[Label], targets: &[usize], digests: impl Iterator<Item
 fn usable(found: Vec<Input>, options: &SampleOptions, skipped: &mut Vec<Error>) -> Result<Vec<Input>, Error> {
     let mut usable = Vec::with_capacity(found.len());
     let check = |input: &Input| match &input.data {
-        Data::Image(bytes) => image::decode(&input.name, bytes, &options.limits).map(|_| ()),
+        Data::Image(bytes) => image::decode(&input.shown(), bytes, &options.limits).map(|_| ()),
         Data::Pixels(_) | Data::Text(_) => Ok(()),
     };
     let mut rest = found.into_iter();

@@ -41,7 +41,7 @@ impl Default for Settings {
             module: ModuleKind::ALL[0],
             head: HeadKind::Cosine,
             scale: plain_scale(),
-            optimiser: Optimiser::Sgd { momentum: 0.9, decay: 5e-4 },
+            optimiser: Optimiser::SGD,
             rate: 0.01,
             epochs: 20,
             batch: 48,
@@ -83,7 +83,10 @@ impl Settings {
     pub(super) fn check(&self, d: usize) -> Result<(), Error> {
         let refuse = |name: &'static str, reason: String| Err(Error::Adapt { name, reason });
         if !self.module.fits(d) {
-            return refuse("size", format!("the module {} does not fit an encoder of {d} features", self.module));
+            let most = d.max(1024);
+            let reason =
+                format!("{} does not fit an encoder of {d} features; give a size from 1 to {most}", self.module);
+            return refuse("size", reason);
         }
         if !(self.rate.is_finite() && self.rate > 0.0) {
             return refuse("rate", format!("{} is not a positive number", self.rate));

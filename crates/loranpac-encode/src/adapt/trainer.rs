@@ -149,11 +149,6 @@ impl Trainer {
         (self.trained.len(), self.held_out.len())
     }
 
-    /// Accuracy of held-out samples before training, by the nearest class mean, in percent.
-    pub fn frozen(&self) -> Option<f64> {
-        self.frozen
-    }
-
     /// The epochs so far.
     pub fn epochs(&self) -> &[Epoch] {
         &self.state.progress.epochs
@@ -176,12 +171,17 @@ impl Trainer {
 
     /// About how many bytes training uses besides the encoder's weights.
     pub fn bytes(&self) -> usize {
+        self.step_bytes() + self.samples.bytes()
+    }
+
+    /// The same without the samples, which are in memory already.
+    pub fn step_bytes(&self) -> usize {
         let (kept, again) = self.model.network.bytes_per_row();
         let blocks = self.model.network.stack().blocks.len();
         // One block's trace and about as much scratch exist in any case.
         let traces = self.kept.min(blocks).max(1) + 1;
         let step = self.rows() * (kept * traces + again * blocks);
-        step + 8 * (self.state.values.len() + self.state.memory.len()) + self.samples.bytes()
+        step + 8 * (self.state.values.len() + self.state.memory.len())
     }
 
     /// Computes the gradients of a first batch, and forgets them: what a step costs.
@@ -225,10 +225,7 @@ impl Trainer {
     }
 
     /// The adapter of the best epoch, which is the last one if no samples were held out.
-    ///
-    /// # Errors
-    /// If a sample cannot be read.
-    pub fn finish(mut self) -> Result<Adapter, Error> {
+    pub fn finish(mut self) -> Adapter {
         self.model.modules.parameters.values.clone_from(&self.state.best);
         let best = self.best();
         let outcome = Outcome {
@@ -241,7 +238,7 @@ impl Trainer {
             adapted: best.checked_sub(1).and_then(|best| self.epochs()[best].accuracy),
         };
         let Model { modules, own, .. } = &self.model;
-        Ok(Adapter::new(&self.transformer, self.settings.clone(), outcome, &modules.parameters, *own))
+        Adapter::new(&self.transformer, self.settings.clone(), outcome, &modules.parameters, *own)
     }
 
     /// One epoch from the last state. None if a loss or a number was not finite; the state is then as it was.

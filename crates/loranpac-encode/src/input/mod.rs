@@ -36,6 +36,7 @@ use std::sync::Arc;
 
 use loranpac::Label;
 use loranpac_data::{Format, Split};
+use sha2::{Digest, Sha256};
 
 use crate::encoder::Image;
 use crate::error::Error;
@@ -120,6 +121,18 @@ pub enum Data {
     Pixels(Image),
     /// A text.
     Text(String),
+}
+
+impl Data {
+    /// SHA-256 of its contents, with their kind and shape.
+    pub(crate) fn digest(&self) -> [u8; 32] {
+        let (kind, bytes) = match self {
+            Data::Image(bytes) => ("image\n".to_owned(), bytes.as_slice()),
+            Data::Pixels(image) => (format!("pixels {} {}\n", image.width, image.height), image.pixels.as_slice()),
+            Data::Text(text) => ("texts\n".to_owned(), text.as_bytes()),
+        };
+        Sha256::new_with_prefix(kind).chain_update(bytes).finalize().into()
+    }
 }
 
 /// What is known about an input.
@@ -274,6 +287,9 @@ const EMPTY: &str = "the text is empty";
 /// The longest list of paths.
 const LONGEST_LIST: u64 = 256 << 20;
 
+/// Endings of the names of tables, in lower case.
+const TABLES: [&str; 5] = [".csv", ".tsv", ".jsonl", ".ndjson", ".parquet"];
+
 /// Endings of the names of archives, in lower case.
 const ARCHIVES: [&str; 4] = [".tar", ".tar.gz", ".tgz", ".zip"];
 
@@ -331,7 +347,7 @@ fn open(path: &Path, options: &InputOptions) -> Result<Box<dyn Source>, Error> {
     if ends(&[".zip"]) {
         return Ok(Box::new(zipped::Zipped::open(path, options)?));
     }
-    if ends(&[".csv", ".tsv", ".jsonl", ".ndjson", ".parquet"]) {
+    if ends(&TABLES) {
         return Ok(Box::new(table::Table::open(path, options)?));
     }
     if options.modality == Modality::Image && ends(&[".txt"]) {
@@ -352,10 +368,10 @@ pub fn looks_raw(path: &Path, column: Option<&str>) -> bool {
     }
     let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     let ends = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
-    if ends(&[".csv", ".tsv", ".jsonl", ".ndjson", ".parquet"]) {
+    if ends(&TABLES) {
         return table::looks_raw(path, column);
     }
-    ends(&[".tar", ".tar.gz", ".tgz", ".zip", ".txt"]) || layout::is_wanted(&name, Modality::Image)
+    ends(&ARCHIVES) || ends(&[".txt"]) || layout::is_wanted(&name, Modality::Image)
 }
 
 /// The name of an input in messages.

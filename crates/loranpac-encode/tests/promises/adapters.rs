@@ -80,7 +80,7 @@ pub fn adapter(folder: &Path, data: &[u8]) {
 fn train(world: &World, module: ModuleKind, out: &Path) {
     let mut trainer = world.trainer(module);
     if resume_unsealed(&mut trainer, out) > 0 && (trainer.is_done() || trainer.epoch(|_| {}).is_ok()) {
-        encode(&trainer.finish().unwrap().apply(&world.encoder).unwrap());
+        encode(&trainer.finish().apply(&world.encoder).unwrap());
     }
 }
 

@@ -18,7 +18,7 @@ fn adapters() -> Vec<(String, Vec<u8>)> {
             trainer.save(&out).unwrap();
             let checkpoint = std::fs::read(folder.path().join(".x.safetensors.checkpoint")).unwrap();
             all.push((format!("checkpoint-{}-{of}", module.name()), checkpoint));
-            trainer.finish().unwrap().write(&out).unwrap();
+            trainer.finish().write(&out).unwrap();
             all.push((format!("{}-{of}", module.name()), std::fs::read(&out).unwrap()));
         }
     }
