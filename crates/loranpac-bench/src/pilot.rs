@@ -26,8 +26,8 @@ const DATA: [(&str, &str); 8] = [
     ("cddb", "cddb-hard"),
 ];
 
-/// Names of methods in configurations that differ from ours: LoRanPAC's own have this one.
-const METHODS: [(&str, &str); 1] = [("tsvd", "loranpac")];
+/// Names of methods in configurations that differ from ours: LoRanPAC's own have the first.
+const METHODS: [(&str, &str); 2] = [("tsvd", "loranpac"), ("coda_prompt", "codaprompt")];
 
 /// PILOT's names of encoders, and timm's, after which feature files are called.
 const ENCODERS: [(&str, &str); 2] =
@@ -207,6 +207,8 @@ mod tests {
         let text = r#"{"dataset": "cub", "increment": 10, "model_name": "tsvd", "ridge": 3}"#;
         let spec = parse("exp", text).unwrap().0.specs("cub200", &Scale::default()).unwrap().remove(0);
         assert_eq!((spec.method.as_str(), spec.settings["ridge"].as_str()), ("loranpac", "3"));
+        let text = r#"{"dataset": "cub", "increment": 10, "model_name": "coda_prompt"}"#;
+        assert_eq!(parse("exp", text).unwrap().0.specs("cub200", &Scale::default()).unwrap()[0].method, "codaprompt");
         let text = r#"{"dataset": "cub", "increment": 10, "model_name": "simplecil", "ridge": 3}"#;
         assert_eq!(parse("exp", text).unwrap().1, ["ridge"]);
     }
@@ -218,7 +220,7 @@ mod tests {
             assert!(message.contains(word), "{message}");
         };
         refused("[]", "an object");
-        refused(r#"{"dataset": "cub", "increment": 10, "model_name": "l2p"}"#, "l2p");
+        refused(r#"{"dataset": "cub", "increment": 10, "model_name": "icarl"}"#, "icarl");
         refused(r#"{"dataset": "cub", "increment": "ten", "model_name": "ranpac"}"#, "increment: \"ten\"");
         refused(r#"{"increment": 10, "model_name": "ranpac"}"#, "dataset is missing");
         refused(r#"{"dataset": "cub", "model_name": "ranpac"}"#, "increment is missing");
