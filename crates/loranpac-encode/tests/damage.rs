@@ -68,7 +68,7 @@ fn images() {
 fn archives_and_tables() {
     let folder = tempfile::tempdir().unwrap();
     let texts = "text,label,split\n\"book a table\",dinner,train\nhello,greeting,test\n";
-    let lines = "{\"text\": \"book a table\", \"label\": 3}\n{\"text\": \"\", \"label\": 4}\n";
+    let lines = "{\"text\": \"book a table\", \"label\": 3}\n{\"text\": \"hello\", \"label\": 4}\n";
     let image = samples::all(6, 5).remove(1).1;
     let files = [("data/train/cat/a.png", &image[..]), ("data/test/dog/b.png", &image[..])];
     for (name, modality, whole) in [
