@@ -180,9 +180,13 @@ fn report(args: &Args, trained: &Trained, seconds: f64) -> Result<()> {
     value["out"] = json!(crate::model::raw(&args.out));
     let (adapter, out) = (&trained.adapter, shown(&args.out));
     let place = match trained.written {
-        true => format!("{out}: {} of {}", adapter.settings.module, escape(&adapter.encoder)),
+        true => format!("{out}: {} for the encoder {}", adapter.settings.module, escape(&adapter.encoder)),
         false => format!("{out}: not written"),
     };
-    let words = format!("{place}; {trained}\n");
+    let next = match adapter.outcome.helps() {
+        Some(false) => String::new(),
+        _ => format!("Next: loranpac init MODEL --encoder {} --adapter {out}\n", escape(&args.encoder)),
+    };
+    let words = format!("{place}; {trained}\n{next}");
     Ok(print(&args.how.json, &value, if args.how.quiet { "" } else { &words })?)
 }

@@ -43,6 +43,7 @@ fn an_adapter_is_repeatable_and_embed_uses_it() {
     for module in ["adapter", "lora", "vpt-deep", "vpt-shallow", "ssf"] {
         let words = stdout(&run(&world.adapt("a.safetensors", &["--module", module, "--threads", "1"])));
         assert!(words.contains("a.safetensors: ") && words.contains("held-out accuracy"), "{words}");
+        assert_eq!(words.contains("Next: loranpac init MODEL"), !words.contains("does not help"), "{words}");
         stdout(&run(&world.adapt("b.safetensors", &["--module", module, "--threads", "2"])));
         let [a, b] = ["a", "b"].map(|name| fs::read(world.place(&format!("{name}.safetensors"))).unwrap());
         assert!(a == b, "{module}: threads change the file");

@@ -5,11 +5,10 @@
 mod common;
 
 use std::fs;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use common::raw::{images, vit};
-use common::{loranpac, stdout};
+use common::{killed, loranpac, stdout};
 use tempfile::TempDir;
 
 #[test]
@@ -34,20 +33,7 @@ fn training_survives_being_killed_at_any_moment() {
 
     let (mut kills, mut finished, mut random) = (0, 0, 1u64);
     while kills < wanted {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let moment = whole_time.mul_f64(0.9 * (random >> 40) as f64 / (1u64 << 24) as f64);
-        let mut child = Command::new(env!("CARGO_BIN_EXE_loranpac"))
-            .args(words("out/a.safetensors"))
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        std::thread::sleep(moment.min(Duration::from_secs(5)));
-        let _ = child.kill();
-        let output = child.wait_with_output().unwrap();
-        let message = String::from_utf8_lossy(&output.stderr).into_owned();
-        let done = output.status.success();
-        assert!(done || output.status.code().is_none(), "neither finished nor killed: {message}");
+        let done = killed(&words("out/a.safetensors"), &mut random, whole_time.mul_f64(0.9));
         kills += usize::from(!done);
         let file = out.join("a.safetensors");
         if file.exists() {

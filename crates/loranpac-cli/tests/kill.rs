@@ -7,10 +7,9 @@ mod common;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use common::{loranpac, stdout};
+use common::{killed, loranpac, stdout};
 use loranpac_store::Session;
 use tempfile::TempDir;
 
@@ -66,20 +65,7 @@ fn learning_survives_being_killed_at_any_moment() {
         let path = start("killed.lrp");
         let mut learned = 0;
         loop {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let moment = whole_time.mul_f64(0.6 * (random >> 40) as f64 / (1u64 << 24) as f64);
-            let mut child = Command::new(env!("CARGO_BIN_EXE_loranpac"))
-                .args(words(&path))
-                .stdout(Stdio::null())
-                .stderr(Stdio::piped())
-                .spawn()
-                .unwrap();
-            std::thread::sleep(moment.min(Duration::from_secs(5)));
-            let _ = child.kill();
-            let output = child.wait_with_output().unwrap();
-            let message = String::from_utf8_lossy(&output.stderr).into_owned();
-            let done = output.status.success();
-            assert!(done || output.status.code().is_none(), "neither finished nor killed: {message}");
+            let done = killed(&words(&path), &mut random, whole_time.mul_f64(0.6));
             kills += usize::from(!done);
             // The model opens as after one of its tasks, every byte verifies, and nothing learned is lost.
             let damage = Session::verify(&path).unwrap().damage;

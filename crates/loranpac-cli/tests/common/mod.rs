@@ -6,13 +6,33 @@ mod array;
 pub mod raw;
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
 /// Calls the program.
 pub fn loranpac(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_loranpac")).args(arguments).output().unwrap()
+}
+
+/// Calls the program, and kills it after a random share of a time, the next that `random` gives. Returns whether it had finished before.
+pub fn killed(arguments: &[String], random: &mut u64, most: Duration) -> bool {
+    *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    let moment = most.mul_f64((*random >> 40) as f64 / (1u64 << 24) as f64);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_loranpac"))
+        .args(arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(moment.min(Duration::from_secs(5)));
+    let _ = child.kill();
+    let output = child.wait_with_output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    let done = output.status.success();
+    assert!(done || output.status.code().is_none(), "neither finished nor killed: {message}");
+    done
 }
 
 /// What it printed, if it succeeded.
