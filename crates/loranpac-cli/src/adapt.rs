@@ -183,9 +183,9 @@ fn report(args: &Args, trained: &Trained, seconds: f64) -> Result<()> {
         true => format!("{out}: {} for the encoder {}", adapter.settings.module, escape(&adapter.encoder)),
         false => format!("{out}: not written"),
     };
-    let next = match adapter.outcome.helps() {
-        Some(false) => String::new(),
-        _ => format!("Next: loranpac init MODEL --encoder {} --adapter {out}\n", escape(&args.encoder)),
+    let next = match trained.written && adapter.outcome.helps() != Some(false) {
+        true => format!("Next: loranpac init MODEL --encoder {} --adapter {out}\n", escape(&args.encoder)),
+        false => String::new(),
     };
     let words = format!("{place}; {trained}\n{next}");
     Ok(print(&args.how.json, &value, if args.how.quiet { "" } else { &words })?)
