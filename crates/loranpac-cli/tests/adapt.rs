@@ -69,6 +69,7 @@ fn a_model_finds_the_adapter_that_it_was_made_with() {
     stdout(&run(&world.adapt("other.safetensors", &["--seed", "7"])));
     let [encoder, photos, adapter] = ["vit", "photos", "a.safetensors"].map(|name| world.place(name));
     let [other, moved] = ["other.safetensors", "moved.safetensors"].map(|name| world.place(name));
+    refused(&["init", &world.place("d.lrp"), "--dim", "8", "--adapter", &adapter], &["--adapter needs the encoder"]);
     for (model, more) in [("m.lrp", &[][..]), ("both.lrp", &["--concat"])] {
         let model = world.place(model);
         let words = ["init", &model, "--encoder", &encoder, "--adapter", &adapter, "--width", "100"];
@@ -104,6 +105,8 @@ fn what_cannot_be_adapted_is_refused() {
     check(&world.adapt("absent/a.safetensors", &[]), "its folder does not exist");
     check(&world.adapt("a.safetensors", &["--classes", "1"]), "samples of two classes or more");
     check(&world.adapt("a.safetensors", &["--rate", "0"]), "--rate");
+    check(&world.adapt("nan.safetensors", &["--rate", "1e30", "--epochs", "1", "--held-out", "0"]), "lower --rate");
+    stdout(&run(&world.adapt("patient.safetensors", &["--patience", &usize::MAX.to_string()])));
     check(
         &world.adapt("a.safetensors", &["--module", "ssf", "--size", "3"]),
         "--size: it has no effect with the module ssf",

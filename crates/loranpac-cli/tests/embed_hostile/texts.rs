@@ -19,6 +19,12 @@ fn texts_that_are_no_texts_are_refused_with_their_places() {
     world.refused("image-basic", "list.txt", &["list.txt", "UTF-8"]);
     world.write("path.csv", format!("path,label\n{},1\n", "long/".repeat(50_000)));
     world.refused("image-basic", "path.csv", &["path.csv:2", "longer than 4096 bytes"]);
+    world.write("late.jsonl", b"{\"text\": \"a\"}\n{\"text\": \"b\", \"split\": \"test\"}\n");
+    world.refused(
+        "text-ngrams",
+        "late.jsonl",
+        &["late.jsonl", "line 2", "a split, which the first line does not have"],
+    );
     world.write("number.jsonl", b"{\"text\": \"a\"}\n{\"text\": 5}\n");
     world.refused("text-ngrams", "number.jsonl", &["number.jsonl", "line 2", "expected a string"]);
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use loranpac::Label;
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
+use super::names::{DOMAINS, LABELS, SPLIT};
 use super::text;
 use crate::error::{Error, LineProblem, ReadError};
 use crate::rows::TAGS;
@@ -96,6 +97,14 @@ impl<T> Keys<T> {
         Keys { content, tags, kind: PhantomData }
     }
 
+    /// The tag that a key usually gives, if the first line has none of that kind.
+    fn absent(&self, key: &str) -> Option<&'static str> {
+        let usual = [("label", LABELS), ("split", &[SPLIT][..]), ("domain", DOMAINS)];
+        let absent = usual.iter().zip(&self.tags).filter(|(_, tag)| tag.is_none()).map(|(usual, _)| usual);
+        let mut named = absent.filter(|(_, names)| names.iter().any(|name| name.eq_ignore_ascii_case(key)));
+        named.next().map(|(what, _)| *what)
+    }
+
     /// Whether lines have this tag.
     pub fn has(&self, tag: usize) -> bool {
         self.tags[tag].is_some()
@@ -126,6 +135,10 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for &Keys<T> {
                 content.replace(map.next_value()?).is_some()
             } else if let Some(tag) = known {
                 tags[tag].replace(map.next_value::<AnyLabel>()?.0).is_some()
+            } else if let Some(what) = self.absent(&key) {
+                let reason =
+                    format!("the key {key} gives a {what}, which the first line does not have; give it in every line");
+                return Err(de::Error::custom(reason));
             } else {
                 map.next_value::<IgnoredAny>()?;
                 false

@@ -11,7 +11,7 @@ pub(crate) const FEATURES: &[&str] = &["x", "embeddings", "embedding", "features
 /// Usual names of labels.
 pub(crate) const LABELS: &[&str] = &["y", "labels", "label", "class", "target"];
 /// The name of the column that divides a table into training and test samples.
-const SPLIT: &str = "split";
+pub(super) const SPLIT: &str = "split";
 /// Usual names of the domains of samples.
 pub(crate) const DOMAINS: &[&str] = &["domain"];
 

@@ -196,7 +196,7 @@ impl Trainer {
     /// Whether training has ended: all epochs are done, or accuracy has not risen for long enough.
     pub fn is_done(&self) -> bool {
         let (done, patience) = (self.epochs().len(), self.settings.patience);
-        let waiting = patience > 0 && !self.held_out.is_empty() && done >= self.best() + patience;
+        let waiting = patience > 0 && !self.held_out.is_empty() && done - self.best() >= patience;
         done >= self.settings.epochs || waiting
     }
 
@@ -261,6 +261,12 @@ impl Trainer {
             }
             total += loss * places.len() as f64;
             each(Progress { epoch: epoch + 1, step: step + 1, steps, loss });
+        }
+        // The last step is followed by no other whose loss would show what it did.
+        let adapted = self.model.network.adapted(&self.model.modules);
+        let features = self.samples.with(&self.means[..1], None, |given| adapted.features(given))?;
+        if features.iter().any(|x| !x.is_finite()) {
+            return Ok(None);
         }
         self.state.memory = memory;
         self.state.progress.steps = number;
