@@ -27,7 +27,7 @@ pub struct Promise {
 pub const PROMISES: &[Promise] = &[
     // The limit on decoding, tables of the decoders, and the directory of a TIFF file.
     Promise { name: "image", read: image, memory: Some(16 + 4 + 128), factor: 2 },
-    Promise { name: "jpeg", read: image, memory: Some(16 + 4), factor: 2 },
+    Promise { name: "jpeg", read: jpeg, memory: Some(16 + 4), factor: 2 },
     // The largest input, a buffer that grows, and names; one byte of a packed archive can become 1,032.
     Promise { name: "archive", read: archive, memory: Some(8), factor: 1_032 * 4 },
     Promise { name: "table", read: table, memory: Some(40), factor: 1_032 * 16 },
@@ -65,6 +65,13 @@ fn image(_: &Path, data: &[u8]) {
         }
         Err(Error::Image { .. }) => {}
         Err(other) => panic!("{other}"),
+    }
+}
+
+/// Bytes that begin as JPEG files do; the directory of a TIFF file may need more memory.
+fn jpeg(folder: &Path, data: &[u8]) {
+    if data.starts_with(&[0xff, 0xd8, 0xff]) {
+        image(folder, data);
     }
 }
 
