@@ -326,7 +326,8 @@ fn what_is_wrong_with_objects_is_told() {
     bad("{\"x\":[1]}\n\n{\"x\":[1,2]}\n", &plain, &["line 3", "2 features", "1"]);
     bad("{\"x\":[1]}\n{\"x\":[1]", &plain, &["line 2", "EOF"]);
     bad("{\"x\":[1]} {}\n", &plain, &["line 1", "trailing"]);
-    bad("{\"x\":[1]}\n{\"y\":[1]}\n", &plain, &["line 2", "missing key x"]);
+    bad("{\"x\":[1]}\n{\"z\":[1]}\n", &plain, &["line 2", "missing key x"]);
+    bad("{\"x\":[1]}\n{\"x\":[1],\"Label\":1}\n", &plain, &["line 2", "Label gives a label", "in every line"]);
     bad("{\"x\":[1],\"y\":1}\n{\"x\":[1]}\n", &plain, &["line 2", "missing key y"]);
     bad("{\"x\":[1],\"y\":1.5}\n", &plain, &["line 1", "1.5", "whole number"]);
     bad("{\"x\":[1],\"y\":null}\n", &plain, &["line 1", "null", "a label"]);
