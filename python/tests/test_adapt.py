@@ -168,7 +168,7 @@ def test_progress_is_printed(place, tmp_path, capfd):
         ({"module": "adaptor"}, ValueError, "module: one of adapter, lora, vpt-deep, vpt-shallow, ssf is expected, not adaptor"),
         ({"module": None}, ValueError, "module: a str is expected"),
         ({"module": "ssf", "size": 4}, ValueError, "size: it has no effect with the module ssf"),
-        ({"size": 5000}, ValueError, "size: the module adapter of size 5000 does not fit"),
+        ({"size": 5000}, ValueError, "size: adapter of size 5000 does not fit"),
         ({"size": 0}, ValueError, "size: a whole number of at least 1"),
         ({"epochs": 0}, ValueError, "epochs: a whole number of at least 1"),
         ({"epochs": 10**6}, ValueError, "epochs: 1000000 is not between 1 and 100000"),
