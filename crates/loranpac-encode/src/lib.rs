@@ -25,6 +25,7 @@ mod problem;
 pub mod prompt;
 mod regular;
 mod rows;
+mod sealed;
 mod server;
 mod tokenize;
 mod transformer;

@@ -5,18 +5,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use loranpac_data::atomic;
-use loranpac_data::safetensors::{TensorInfo, header};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
-use sha2::{Digest, Sha256};
 
 use super::adapter::text;
 use crate::error::Error;
-use crate::hex::hex;
-use crate::transformer::Weights;
+use crate::sealed::{self, Sealed};
 
-/// The version of the format.
-const VERSION: &str = "1";
+/// The names of the vectors of a state.
+const VECTORS: [&str; 3] = ["values", "memory", "best"];
 
 /// What an epoch came to.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -57,20 +53,9 @@ pub(super) fn place(out: &Path) -> Option<PathBuf> {
 
 /// Writes a state. `task` identifies what is trained.
 pub(super) fn write(path: &Path, state: &State, task: &str) -> Result<(), Error> {
-    let parts = [("values", &state.values), ("memory", &state.memory), ("best", &state.best)];
-    let shapes = parts.map(|(_, numbers)| [numbers.len()]);
-    let infos = parts.iter().zip(&shapes).map(|((name, numbers), shape)| TensorInfo {
-        name,
-        dtype: "F32",
-        shape,
-        bytes: 4 * numbers.len(),
-    });
-    let data: Vec<u8> = parts.iter().flat_map(|(_, numbers)| numbers.iter().flat_map(|x| x.to_le_bytes())).collect();
-    let progress = text(&state.progress);
-    let digest = hex(&Sha256::new().chain_update(&progress).chain_update(&data).finalize().into());
-    let metadata = json!({ "version": VERSION, "task": task, "progress": progress, "digest": digest });
-    let bytes = [header(infos, Some(metadata)), data].concat();
-    atomic::write(path, &bytes).map_err(|source| Error::Write { path: path.to_owned(), source })
+    let parts: [&[f32]; 3] = [&state.values, &state.memory, &state.best];
+    let [values, memory, best] = [0, 1, 2].map(|at| (VECTORS[at], parts[at]));
+    sealed::write(path, &[values, memory, best], task, &text(&state.progress))
 }
 
 /// What a checkpoint must agree with.
@@ -89,25 +74,16 @@ pub(super) struct Expected<'a> {
 
 /// Reads a state. None if there is no checkpoint, it is that of another task, or it is damaged: training then begins anew.
 pub(super) fn read(path: &Path, expected: &Expected<'_>) -> Option<State> {
-    let weights = Weights::open(path).ok()?;
-    let metadata = weights.metadata()?;
-    let other = |task: &str| metadata.get("task").is_none_or(|found| found != task);
-    if metadata.get("version")? != VERSION || expected.task.is_some_and(other) {
-        return None;
-    }
-    let read = |name: &str, size: usize| weights.tensor(name, &[size]).ok();
+    let Sealed { vectors, text, is_whole } = sealed::read(path, &VECTORS, expected.task)?;
+    let [values, memory, best] = <[Vec<f32>; 3]>::try_from(vectors).ok()?;
     let [size, kept] = expected.sizes;
-    let [values, memory, best] = [read("values", size)?, read("memory", kept)?, read("best", size)?];
-    let text = metadata.get("progress")?;
-    let mut hash = Sha256::new().chain_update(text);
-    [&values, &memory, &best].into_iter().flatten().for_each(|x| hash.update(x.to_le_bytes()));
-    let sealed = metadata.get("digest")? == &hex(&hash.finalize().into());
-    let progress: Position = serde_json::from_str(text).ok()?;
-    let possible = progress.epochs.len() <= expected.epochs[0]
+    let progress: Position = serde_json::from_str(&text).ok()?;
+    let is_possible = [values.len(), memory.len(), best.len()] == [size, kept, size]
+        && progress.epochs.len() <= expected.epochs[0]
         && progress.steps == progress.epochs.len() as u64 * expected.epochs[1] as u64
         && progress.halved <= expected.halvings
         && progress.epochs.iter().all(|epoch| epoch.accuracy.is_some() == expected.measured);
-    ((sealed || expected.task.is_none()) && possible).then_some(State { values, memory, best, progress })
+    ((is_whole || expected.task.is_none()) && is_possible).then_some(State { values, memory, best, progress })
 }
 
 /// Removes a checkpoint.

@@ -18,7 +18,7 @@ mod job;
 mod loss;
 mod means;
 mod optimise;
-mod pace;
+pub(crate) mod pace;
 mod probe;
 mod samples;
 mod settings;

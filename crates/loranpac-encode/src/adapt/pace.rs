@@ -8,9 +8,9 @@ use crate::error::Error;
 use crate::transformer::{ModuleKind, Transformer};
 
 /// Inputs of a measurement.
-const BATCH: usize = 8;
+pub(crate) const BATCH: usize = 8;
 /// The words of a made-up text.
-const TEXT: &str = "please tell me how much money is left in my account at the end of this month";
+pub(crate) const TEXT: &str = "please tell me how much money is left in my account at the end of this month";
 
 /// Seconds per sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,7 +49,7 @@ impl Pace {
 }
 
 /// The seconds of the second call of two.
-fn second<T>(mut call: impl FnMut() -> Result<T, Error>) -> Result<f64, Error> {
+pub(crate) fn second<T>(mut call: impl FnMut() -> Result<T, Error>) -> Result<f64, Error> {
     call()?;
     let started = Instant::now();
     call()?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::adapter::Adapter;
 use super::head::HeadKind;
 use super::optimise::Optimiser;
-use super::step::Model;
+use super::step::TunedNetwork;
 use super::trainer::Trainer;
 use crate::error::Error;
 use crate::transformer::{Given, ModuleKind, Random, Transformer};
@@ -26,7 +26,7 @@ pub fn resume_unsealed(trainer: &mut Trainer, out: &Path) -> usize {
 /// Modules of an encoder, and a cosine head, that are trained on the same batch again and again.
 pub struct Probe {
     transformer: Transformer,
-    model: Model,
+    model: TunedNetwork,
     memory: Vec<f32>,
     steps: u64,
 }
@@ -44,7 +44,7 @@ impl Probe {
     /// New modules. Uniform noise up to `noise` is added to each number, so that none of them is zero.
     pub fn new(transformer: Transformer, kind: ModuleKind, classes: usize, noise: f32) -> Probe {
         let mut random = Random::new(1, 0);
-        let mut model = Model::new(transformer.network(), kind, (HeadKind::Cosine, 1.0), classes, &mut random);
+        let mut model = TunedNetwork::new(transformer.network(), kind, (HeadKind::Cosine, 1.0), classes, &mut random);
         let values = &mut model.modules.parameters.values;
         values.iter_mut().for_each(|x| *x += noise * (2.0 * random.uniform() - 1.0) as f32);
         let memory = vec![0.0; values.len()];

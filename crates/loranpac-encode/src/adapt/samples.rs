@@ -182,7 +182,7 @@ impl Samples {
     }
 
     /// SHA-256 of the samples, their order and their classes.
-    pub(super) fn digest(&self) -> [u8; 32] {
+    pub(crate) fn digest(&self) -> [u8; 32] {
         self.digest
     }
 

@@ -5,7 +5,7 @@ use super::loss::cross_entropy;
 use crate::transformer::{Dropout, Given, ModuleKind, Modules, Network, Random, Tuner};
 
 /// Modules of a network, and the classifier that is trained with them.
-pub(crate) struct Model {
+pub(crate) struct TunedNetwork {
     pub network: Network,
     pub modules: Modules,
     pub head: Head,
@@ -15,7 +15,7 @@ pub(crate) struct Model {
     tuner: Tuner,
 }
 
-impl Model {
+impl TunedNetwork {
     /// New modules and a new classifier, with the scale of a cosine one.
     pub fn new(
         network: Network,
@@ -23,7 +23,7 @@ impl Model {
         head: (HeadKind, f64),
         classes: usize,
         random: &mut Random,
-    ) -> Model {
+    ) -> TunedNetwork {
         let mut modules = network.modules(kind, random);
         let own = modules.parameters.values.len();
         let head = Head::add(&mut modules.parameters, head, network.dim(), classes, random);
@@ -31,7 +31,7 @@ impl Model {
             ModuleKind::Adapter { dropout, .. } => dropout,
             _ => 0.0,
         };
-        Model { network, modules, head, own, dropout, tuner: Tuner::default() }
+        TunedNetwork { network, modules, head, own, dropout, tuner: Tuner::default() }
     }
 
     /// The mean loss of inputs, and its gradients. `dropout` is a seed and a number of the step. The traces of at most `most` blocks are kept.
@@ -42,7 +42,7 @@ impl Model {
         dropout: Option<(u64, u64)>,
         most: usize,
     ) -> (f64, Vec<f32>) {
-        let Model { network, modules, head, tuner, .. } = self;
+        let TunedNetwork { network, modules, head, tuner, .. } = self;
         let dropout =
             dropout.filter(|_| self.dropout > 0.0).map(|(seed, step)| Dropout { rate: self.dropout, seed, step });
         let features = tuner.forward(network, modules, given, dropout, most);

@@ -9,7 +9,7 @@ use super::checkpoint::{self, Epoch, Expected, Position, State};
 use super::means;
 use super::samples::Samples;
 use super::settings::Settings;
-use super::step::Model;
+use super::step::TunedNetwork;
 use crate::encoder::Encoder;
 use crate::error::Error;
 use crate::hex::hex;
@@ -48,7 +48,7 @@ pub struct Trainer {
     transformer: Transformer,
     samples: Samples,
     settings: Settings,
-    model: Model,
+    model: TunedNetwork,
     state: State,
     /// Places of samples that are trained on, of those that are held out, and of those whose means stand for classes.
     trained: Vec<usize>,
@@ -77,8 +77,13 @@ impl Trainer {
             return Err(Error::TooFewClasses { classes: samples.labels().len(), samples: samples.len() });
         }
         let mut random = Random::new(settings.seed, START);
-        let model =
-            Model::new(network, settings.module, (settings.head, settings.scale), samples.labels().len(), &mut random);
+        let model = TunedNetwork::new(
+            network,
+            settings.module,
+            (settings.head, settings.scale),
+            samples.labels().len(),
+            &mut random,
+        );
         let (trained, held_out) = split(&samples, &settings);
         let means = first_of_each(&samples, &trained);
         let values = model.modules.parameters.values.clone();
@@ -135,7 +140,7 @@ impl Trainer {
     }
 
     /// Whether a file is where the checkpoint beside `out` would be.
-    pub(super) fn has_checkpoint(out: &Path) -> bool {
+    pub fn has_checkpoint(out: &Path) -> bool {
         checkpoint::place(out).is_some_and(|path| path.exists())
     }
 
@@ -152,6 +157,11 @@ impl Trainer {
     /// The epochs so far.
     pub fn epochs(&self) -> &[Epoch] {
         &self.state.progress.epochs
+    }
+
+    /// How many epochs there are at most.
+    pub fn most_epochs(&self) -> usize {
+        self.settings.epochs
     }
 
     /// How often the rate was halved because the loss was not finite.
@@ -237,7 +247,7 @@ impl Trainer {
             frozen: self.frozen,
             adapted: best.checked_sub(1).and_then(|best| self.epochs()[best].accuracy),
         };
-        let Model { modules, own, .. } = &self.model;
+        let TunedNetwork { modules, own, .. } = &self.model;
         Adapter::new(&self.transformer, self.settings.clone(), outcome, &modules.parameters, *own)
     }
 

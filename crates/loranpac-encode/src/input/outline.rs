@@ -1,6 +1,6 @@
 //! What a listing shows of inputs before they are read.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use loranpac::Label;
@@ -32,6 +32,8 @@ pub struct Outline {
     pub classes: usize,
     /// Different domains.
     pub domains: usize,
+    /// How many inputs have which tags.
+    pub groups: Vec<(Tags, usize)>,
     /// SHA-256 of names, sizes, times of modification and tags; not of contents.
     pub digest: [u8; 32],
 }
@@ -40,11 +42,13 @@ impl Outline {
     /// The outline of inputs with their tags.
     pub(super) fn new<'a>(inputs: impl Iterator<Item = (&'a Found, &'a Tags)>) -> Outline {
         let (mut classes, mut domains) = (HashSet::new(), HashSet::new());
-        let (mut counts, mut without_label) = ([0; 3], 0);
+        let (mut counts, mut without_label, mut groups) = ([0; 3], 0, BTreeMap::new());
         let mut digest = Sha256::new();
         for (file, tags) in inputs {
             counts[tags.split.map_or(2, |split| usize::from(split == Split::Test))] += 1;
             without_label += usize::from(tags.label.is_none());
+            let place = (tags.split.map(Split::name), &tags.label, &tags.domain);
+            groups.entry(place).or_insert_with(|| (tags.clone(), 0)).1 += 1;
             classes.extend(&tags.label);
             domains.extend(&tags.domain);
             let modified = file.modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
@@ -54,6 +58,7 @@ impl Outline {
         }
         let [train, test, without_split] = counts;
         let (classes, domains) = (classes.len(), domains.len());
-        Outline { train, test, without_split, without_label, classes, domains, digest: digest.finalize().into() }
+        let (groups, digest) = (groups.into_values().collect(), digest.finalize().into());
+        Outline { train, test, without_split, without_label, classes, domains, groups, digest }
     }
 }

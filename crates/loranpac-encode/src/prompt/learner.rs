@@ -1,12 +1,14 @@
 //! Learning task after task.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use loranpac::Label;
 
-use super::model::{Memory, Model, Weights};
+use super::checkpoint::{self, Position, State};
+use super::prompted::{Memory, PromptWeights, PromptedNetwork};
 use super::settings::PromptSettings;
-use crate::adapt::Samples;
+use crate::adapt::{Optimiser, Samples};
 use crate::error::Error;
 use crate::transformer::{Inserter, Random, Transformer};
 
@@ -23,7 +25,7 @@ const CROPS: u64 = 3 << 60;
 
 /// Some samples with their queries.
 #[derive(Clone, Copy)]
-pub struct Part<'a> {
+pub struct Queried<'a> {
     /// All samples.
     pub samples: &'a Samples,
     /// Which of them.
@@ -34,7 +36,7 @@ pub struct Part<'a> {
 
 /// An epoch that has been trained.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Trained {
+pub struct TrainedEpoch {
     /// The epoch of the task, counted from 1.
     pub epoch: usize,
     /// The mean loss of its samples.
@@ -49,12 +51,22 @@ pub struct PromptLearner {
     pub(super) settings: PromptSettings,
     /// Tasks that there is room for.
     tasks: usize,
-    pub(super) model: Model,
+    pub(super) model: PromptedNetwork,
     labels: Vec<Label>,
     /// Tasks and samples so far.
     learned: usize,
     seen: usize,
+    /// The task that is being learned.
+    midway: Option<Midway>,
     memory: usize,
+}
+
+/// How far a task is learned, beside the weights.
+#[derive(Debug, Clone, Default)]
+struct Midway {
+    epochs: usize,
+    halved: u32,
+    memory: Memory,
 }
 
 impl PromptLearner {
@@ -70,9 +82,67 @@ impl PromptLearner {
         memory: usize,
     ) -> Result<PromptLearner, Error> {
         settings.check(tasks)?;
-        let model = Model::new(transformer.network(), &settings, tasks, &mut Random::new(settings.seed, START));
-        let (labels, learned, seen) = (Vec::new(), 0, 0);
-        Ok(PromptLearner { transformer, settings, tasks, model, labels, learned, seen, memory })
+        let model =
+            PromptedNetwork::new(transformer.network(), &settings, tasks, &mut Random::new(settings.seed, START));
+        let (labels, learned, seen, midway) = (Vec::new(), 0, 0, None);
+        Ok(PromptLearner { transformer, settings, tasks, model, labels, learned, seen, midway, memory })
+    }
+
+    /// What identifies a stream of tasks: the encoder, the settings, and some samples, with whatever else decides the stream.
+    pub fn identity(&self, samples: &[&Samples], more: &str) -> String {
+        checkpoint::identity(&self.transformer, (&self.settings, self.tasks), samples, more)
+    }
+
+    /// Writes everything that learning needs to continue, with a note of the caller's. In [`PromptLearner::learn`], `each` can do so after every
+    /// epoch.
+    ///
+    /// # Errors
+    /// If the system reports one.
+    pub fn save(&self, file: &Path, identity: &str, note: &str) -> Result<(), Error> {
+        let (PromptWeights { pool, head }, none) = (&self.model.weights, Midway::default());
+        let midway = self.midway.as_ref().unwrap_or(&none);
+        let position = Position {
+            labels: self.labels.clone(),
+            learned: self.learned,
+            seen: self.seen,
+            epochs: midway.epochs,
+            halved: midway.halved,
+            steps: midway.memory.steps,
+            note: note.to_owned(),
+        };
+        let state = [&pool.values, &head.values, &midway.memory.pool, &midway.memory.head];
+        checkpoint::write(file, state.map(Vec::as_slice), identity, &position)
+    }
+
+    /// Continues from a file of [`PromptLearner::save`], if it is one of the same identity. `read` gets its note and the number of learned
+    /// tasks. None if there is no such file, it is damaged or another's, or `read` has none: the learner is then as it was. The next task to learn
+    /// is that which was being learned.
+    pub fn resume<T>(&mut self, file: &Path, identity: &str, read: impl FnOnce(&str, usize) -> Option<T>) -> Option<T> {
+        let State { position, vectors: [pool, head, pool_memory, head_memory] } = checkpoint::read(file, identity)?;
+        let Position { labels, learned, seen, epochs, halved, steps, note } = position;
+        let (classes, dim) = (labels.len(), self.model.network.dim());
+        let remembered = if epochs > 0 { Optimiser::ADAM.memory() } else { 0 };
+        let is_possible = learned + usize::from(epochs > 0) <= self.tasks
+            && (epochs <= self.settings.epochs && halved <= MOST_HALVINGS)
+            && (learned > 0 || epochs > 0) == (classes > 0)
+            && [pool.len(), head.len()] == [self.model.weights.pool.values.len(), classes * (dim + 1)]
+            && [pool_memory.len(), head_memory.len()] == [pool.len() * remembered, head.len() * remembered];
+        if !is_possible {
+            return None;
+        }
+        let note = read(&note, learned)?;
+        let mut weights = self.model.weights.clone();
+        (weights.pool.values, weights.head.values) = (pool, head);
+        self.model.restore(weights, classes);
+        let memory = Memory { pool: pool_memory, head: head_memory, steps };
+        self.midway = (epochs > 0).then_some(Midway { epochs, halved, memory });
+        (self.labels, self.learned, self.seen) = (labels, learned, seen);
+        Some(note)
+    }
+
+    /// Number of tasks learned so far.
+    pub fn learned(&self) -> usize {
+        self.learned
     }
 
     /// The settings.
@@ -112,7 +182,7 @@ impl PromptLearner {
         rows * (kept * traces + again * blocks) + 5 * size_of::<f32>() * self.parameters()
     }
 
-    /// Learns a task, and calls `each` after each epoch. A loss that is not finite takes training back to the last epoch, at half the rate.
+    /// Learns a task, or the rest of the one that was being learned when the learner was saved, and calls `each` after each epoch. A loss that is not finite takes training back to the last epoch, at half the rate.
     /// If `each` breaks before the last epoch, or there is an error, the learner is as it was before.
     ///
     /// # Errors
@@ -120,24 +190,26 @@ impl PromptLearner {
     /// finite at an eighth of the rate either, or a sample cannot be read.
     pub fn learn(
         &mut self,
-        part: Part<'_>,
-        each: &mut dyn FnMut(Trained) -> ControlFlow<()>,
+        queried: Queried<'_>,
+        each: &mut dyn FnMut(&PromptLearner, TrainedEpoch) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, Error> {
-        self.check(part)?;
+        self.check(queried)?;
         if self.learned == self.tasks {
             let reason = format!("the learner has room for {}, and one more was given", self.tasks);
             return Err(Error::Adapt { name: "tasks", reason });
         }
-        let (labels, weights) = (self.labels.len(), self.model.weights.clone());
-        let result = self.train(part, each);
+        let (labels, weights, midway) = (self.labels.len(), self.model.weights.clone(), self.midway.clone());
+        let result = self.train(queried, each);
         match result {
             Ok(ControlFlow::Continue(())) => {
                 self.learned += 1;
-                self.seen += part.places.len();
+                self.seen += queried.places.len();
+                self.midway = None;
             }
             Ok(ControlFlow::Break(())) | Err(_) => {
                 self.labels.truncate(labels);
                 self.model.restore(weights, labels);
+                self.midway = midway;
             }
         }
         result
@@ -147,27 +219,29 @@ impl PromptLearner {
     ///
     /// # Errors
     /// If nothing has been learned, there is no sample, queries are not finite or of another number, or a sample cannot be read.
-    pub fn logits(&self, part: Part<'_>) -> Result<Vec<f32>, Error> {
-        self.check(part)?;
+    pub fn logits(&self, queried: Queried<'_>) -> Result<Vec<f32>, Error> {
+        self.check(queried)?;
         let Some(task) = self.learned.checked_sub(1) else {
             return Err(Error::Adapt { name: "tasks", reason: "nothing has been learned yet".to_owned() });
         };
         let size = if self.settings.batchwise { self.settings.batch } else { SCORED };
         let mut inserter = Inserter::default();
-        let mut logits = Vec::with_capacity(part.places.len() * self.labels.len());
-        for (places, queries) in part.places.chunks(size).zip(part.queries.chunks(size * self.model.network.dim())) {
+        let mut logits = Vec::with_capacity(queried.places.len() * self.labels.len());
+        for (places, queries) in
+            queried.places.chunks(size).zip(queried.queries.chunks(size * self.model.network.dim()))
+        {
             let (model, inserter) = (&self.model, &mut inserter);
-            logits.extend(part.samples.with(places, None, |given| model.logits(inserter, given, queries, task))?);
+            logits.extend(queried.samples.with(places, None, |given| model.logits(inserter, given, queries, task))?);
         }
         Ok(logits)
     }
 
-    fn check(&self, part: Part<'_>) -> Result<(), Error> {
-        let (expected, found) = (part.places.len() * self.model.network.dim(), part.queries.len());
-        if part.places.is_empty() || expected != found || part.queries.iter().any(|x| !x.is_finite()) {
+    fn check(&self, queried: Queried<'_>) -> Result<(), Error> {
+        let (expected, found) = (queried.places.len() * self.model.network.dim(), queried.queries.len());
+        if queried.places.is_empty() || expected != found || queried.queries.iter().any(|x| !x.is_finite()) {
             let reason = format!(
                 "{} samples need {expected} finite numbers of queries, and there are {found}",
-                part.places.len()
+                queried.places.len()
             );
             return Err(Error::Adapt { name: "queries", reason });
         }
@@ -176,35 +250,45 @@ impl PromptLearner {
 
     fn train(
         &mut self,
-        part: Part<'_>,
-        each: &mut dyn FnMut(Trained) -> ControlFlow<()>,
+        queried: Queried<'_>,
+        each: &mut dyn FnMut(&PromptLearner, TrainedEpoch) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, Error> {
         let (task, seed) = (self.learned, self.seed());
-        let targets = self.targets(part);
+        let targets = self.targets(queried);
         let mut allowed = vec![false; self.labels.len()];
         targets.iter().for_each(|class| allowed[*class] = true);
-        let Model { pool, weights, .. } = &mut self.model;
-        pool.begin(&mut weights.pool.values, task, &mut Random::new(seed, START));
-        self.model.grow(self.labels.len(), &mut Random::new(seed, HEAD));
-        let mut memory = self.model.memory();
-        let mut halved = 0;
-        for epoch in 0..self.settings.epochs {
-            let before = (self.model.weights.clone(), memory.clone());
+        let mut midway = match self.midway.take() {
+            Some(midway) => midway,
+            None => {
+                let PromptedNetwork { pool, weights, .. } = &mut self.model;
+                pool.begin(&mut weights.pool.values, task, &mut Random::new(seed, START));
+                self.model.grow(self.labels.len(), &mut Random::new(seed, HEAD));
+                Midway { memory: self.model.memory(), ..Midway::default() }
+            }
+        };
+        while midway.epochs < self.settings.epochs {
+            let before = (self.model.weights.clone(), midway.memory.clone());
             let loss = loop {
-                let rate = self.settings.rate_of(epoch) / f64::from(1u32 << halved);
-                if let Some(loss) = self.epoch(part, (&targets, &allowed), epoch, rate, &mut memory)? {
+                let rate = self.settings.rate_of(midway.epochs) / f64::from(1u32 << midway.halved);
+                if let Some(loss) =
+                    self.epoch(queried, (&targets, &allowed), midway.epochs, rate, &mut midway.memory)?
+                {
                     break loss;
                 }
-                if halved == MOST_HALVINGS {
-                    return Err(Error::Diverged { epoch: epoch + 1, rate });
+                if midway.halved == MOST_HALVINGS {
+                    return Err(Error::Diverged { epoch: midway.epochs + 1, rate });
                 }
-                halved += 1;
-                let (weights, earlier): &(Weights, Memory) = &before;
+                midway.halved += 1;
+                let (weights, earlier): &(PromptWeights, Memory) = &before;
                 self.model.weights.clone_from(weights);
-                memory.clone_from(earlier);
+                midway.memory.clone_from(earlier);
             };
-            let last = epoch + 1 == self.settings.epochs;
-            if each(Trained { epoch: epoch + 1, loss, halved }).is_break() && !last {
+            midway.epochs += 1;
+            let done = TrainedEpoch { epoch: midway.epochs, loss, halved: midway.halved };
+            self.midway = Some(midway);
+            let flow = each(self, done);
+            midway = self.midway.take().unwrap_or_default();
+            if flow.is_break() && midway.epochs < self.settings.epochs {
                 return Ok(ControlFlow::Break(()));
             }
         }
@@ -214,25 +298,25 @@ impl PromptLearner {
     /// One epoch. None if a loss or a number is not finite.
     fn epoch(
         &mut self,
-        part: Part<'_>,
+        queried: Queried<'_>,
         (targets, allowed): (&[usize], &[bool]),
         epoch: usize,
         rate: f64,
         memory: &mut Memory,
     ) -> Result<Option<f64>, Error> {
-        let (dim, seed, task, kept) = (self.model.network.dim(), self.seed(), self.learned, self.kept(part.samples));
-        let mut order: Vec<usize> = (0..part.places.len()).collect();
+        let (dim, seed, task, kept) = (self.model.network.dim(), self.seed(), self.learned, self.kept(queried.samples));
+        let mut order: Vec<usize> = (0..queried.places.len()).collect();
         Random::new(seed, ORDER + epoch as u64).shuffle(&mut order);
         let crops = |place: usize| Random::new(seed, CROPS + ((epoch as u64) << 32) + place as u64);
         let mut total = 0.0;
         for batch in order.chunks(self.settings.batch) {
-            let places: Vec<usize> = batch.iter().map(|at| part.places[*at]).collect();
+            let places: Vec<usize> = batch.iter().map(|at| queried.places[*at]).collect();
             let classes: Vec<usize> = batch.iter().map(|at| targets[*at]).collect();
-            let queries: Vec<f32> = batch.iter().flat_map(|at| &part.queries[at * dim..][..dim]).copied().collect();
+            let queries: Vec<f32> = batch.iter().flat_map(|at| &queried.queries[at * dim..][..dim]).copied().collect();
             let (model, labels) = (&mut self.model, (&classes[..], allowed));
             let crops: Option<&(dyn Fn(usize) -> Random + Sync)> = self.settings.augment.then_some(&crops);
             let (loss, gradients) =
-                part.samples.with(&places, crops, |given| model.gradients(given, &queries, labels, task, kept))?;
+                queried.samples.with(&places, crops, |given| model.gradients(given, &queries, labels, task, kept))?;
             self.model.step(&gradients, memory, rate);
             if !loss.is_finite() || !self.model.is_finite() {
                 return Ok(None);
@@ -243,16 +327,16 @@ impl PromptLearner {
     }
 
     /// The class of each sample. New classes are added to the labels.
-    fn targets(&mut self, part: Part<'_>) -> Vec<usize> {
+    fn targets(&mut self, queried: Queried<'_>) -> Vec<usize> {
         let labels = &mut self.labels;
         let mut class = |place: &usize| {
-            let label = part.samples.label(*place);
+            let label = queried.samples.label(*place);
             labels.iter().position(|known| known == label).unwrap_or_else(|| {
                 labels.push(label.clone());
                 labels.len() - 1
             })
         };
-        part.places.iter().map(&mut class).collect()
+        queried.places.iter().map(&mut class).collect()
     }
 
     /// The seed of the next task.

@@ -1,6 +1,6 @@
 //! Training on one fixed batch, for comparisons with other programs.
 
-use super::model::{Gradients, Memory, Model};
+use super::prompted::{Gradients, Memory, PromptedNetwork};
 use super::settings::PromptSettings;
 use crate::adapt::ProbeInput;
 use crate::error::Error;
@@ -9,7 +9,7 @@ use crate::transformer::{Given, Random, Transformer};
 /// Prompts of a second task of two, and a linear classifier of the classes of both, that are trained on the same batch again and again.
 pub struct PromptProbe {
     transformer: Transformer,
-    model: Model,
+    model: PromptedNetwork,
     memory: Memory,
     classes: usize,
 }
@@ -27,7 +27,7 @@ impl PromptProbe {
     pub fn new(transformer: Transformer, settings: &PromptSettings, classes: usize) -> Result<PromptProbe, Error> {
         settings.check(TASKS)?;
         let mut random = Random::new(1, 0);
-        let mut model = Model::new(transformer.network(), settings, TASKS, &mut random);
+        let mut model = PromptedNetwork::new(transformer.network(), settings, TASKS, &mut random);
         for task in 0..=TASK {
             model.pool.begin(&mut model.weights.pool.values, task, &mut random);
         }

@@ -1,9 +1,11 @@
 //! Learning from end to end, on small encoders.
 
+use std::fs;
 use std::ops::ControlFlow;
+use std::path::Path;
 
-use super::model::Model;
-use super::{Part, PromptKind, PromptLearner, PromptSettings, Trained};
+use super::prompted::PromptedNetwork;
+use super::{PromptKind, PromptLearner, PromptSettings, Queried, TrainedEpoch};
 use crate::adapt::tests::{input, shared};
 use crate::adapt::{SampleOptions, Samples};
 use crate::encoder::Image;
@@ -53,8 +55,8 @@ fn run(text: bool, settings: PromptSettings, tasks: usize, memory: usize) -> (Pr
     for task in 0..2 {
         let places = places(24, task);
         let queries = learner.queries(&samples, &places).unwrap();
-        let part = Part { samples: &samples, places: &places, queries: &queries };
-        let done = learner.learn(part, &mut |trained: Trained| {
+        let part = Queried { samples: &samples, places: &places, queries: &queries };
+        let done = learner.learn(part, &mut |_, trained: TrainedEpoch| {
             losses.push(trained.loss);
             ControlFlow::Continue(())
         });
@@ -62,7 +64,7 @@ fn run(text: bool, settings: PromptSettings, tasks: usize, memory: usize) -> (Pr
     }
     let all: Vec<usize> = (0..24).collect();
     let queries = learner.queries(&samples, &all).unwrap();
-    let logits = learner.logits(Part { samples: &samples, places: &all, queries: &queries }).unwrap();
+    let logits = learner.logits(Queried { samples: &samples, places: &all, queries: &queries }).unwrap();
     (learner, losses, logits)
 }
 
@@ -112,7 +114,7 @@ fn logits_depend_on_the_batch_only_if_prompts_are_selected_batchwise() {
             let dim = learner.model.network.dim();
             let queries: Vec<f32> = (0..24 * dim).map(|_| random.normal() as f32).collect();
             let logits = |places: &[usize], queries: &[f32]| {
-                learner.logits(Part { samples: &samples, places, queries }).unwrap()
+                learner.logits(Queried { samples: &samples, places, queries }).unwrap()
             };
             let all = logits(&places, &queries);
             let alone = |at: usize| logits(&places[at..=at], &queries[at * dim..(at + 1) * dim]);
@@ -131,29 +133,29 @@ fn an_interruption_and_an_error_leave_the_learner_as_it_was() {
         let (mut learner, _, before) = run(true, settings(kind), 3, 1 << 20);
         let all: Vec<usize> = (0..24).collect();
         let queries = learner.queries(&samples, &all).unwrap();
-        let part = Part { samples: &samples, places: &all, queries: &queries };
-        let stopped = learner.learn(part, &mut |_| ControlFlow::Break(())).unwrap();
+        let part = Queried { samples: &samples, places: &all, queries: &queries };
+        let stopped = learner.learn(part, &mut |_, _| ControlFlow::Break(())).unwrap();
         assert_eq!(stopped, ControlFlow::Break(()));
         assert_eq!(learner.logits(part).unwrap(), before);
 
         learner.settings.rate = 1e38;
-        let failed = learner.learn(part, &mut |_| ControlFlow::Continue(()));
+        let failed = learner.learn(part, &mut |_, _| ControlFlow::Continue(()));
         assert!(matches!(failed, Err(Error::Diverged { .. })), "{kind:?}: {failed:?}");
         assert_eq!(learner.logits(part).unwrap(), before);
 
         let damaged = vec![f32::NAN; queries.len()];
-        let other = Part { queries: &damaged, ..part };
+        let other = Queried { queries: &damaged, ..part };
         assert!(matches!(learner.logits(other), Err(Error::Adapt { name: "queries", .. })));
-        let short = Part { queries: &queries[1..], ..part };
+        let short = Queried { queries: &queries[1..], ..part };
         assert!(matches!(learner.logits(short), Err(Error::Adapt { name: "queries", .. })));
         learner.settings.rate = 0.01;
-        assert_eq!(learner.learn(part, &mut |_| ControlFlow::Continue(())).unwrap(), ControlFlow::Continue(()));
-        let more = learner.learn(part, &mut |_| ControlFlow::Continue(()));
+        assert_eq!(learner.learn(part, &mut |_, _| ControlFlow::Continue(())).unwrap(), ControlFlow::Continue(()));
+        let more = learner.learn(part, &mut |_, _| ControlFlow::Continue(()));
         assert!(matches!(more, Err(Error::Adapt { name: "tasks", .. })), "{more:?}");
     }
     let nothing = PromptLearner::new(transformer, settings(PromptKind::L2p), 2, 0).unwrap();
     let queries = nothing.queries(&samples, &[0]).unwrap();
-    let error = nothing.logits(Part { samples: &samples, places: &[0], queries: &queries }).unwrap_err();
+    let error = nothing.logits(Queried { samples: &samples, places: &[0], queries: &queries }).unwrap_err();
     assert!(error.to_string().contains("nothing has been learned"), "{error}");
 }
 
@@ -164,7 +166,7 @@ fn gradients_of_each_method_are_the_slopes_of_its_loss() {
             let transformer = shared(text);
             let samples = samples(&transformer, 5);
             let mut random = Random::new(4, 0);
-            let mut model = Model::new(transformer.network(), &settings(kind), 2, &mut random);
+            let mut model = PromptedNetwork::new(transformer.network(), &settings(kind), 2, &mut random);
             for task in 0..2 {
                 model.pool.begin(&mut model.weights.pool.values, task, &mut random);
             }
@@ -173,7 +175,7 @@ fn gradients_of_each_method_are_the_slopes_of_its_loss() {
             let queries = samples.features(&transformer, &places, |_| {}).unwrap();
             let targets: [usize; 5] = [2, 3, 2, 2, 3];
             let allowed = [false, true, true, true];
-            let gradients = |model: &mut Model| {
+            let gradients = |model: &mut PromptedNetwork| {
                 let labels = (&targets[..], &allowed[..]);
                 samples.with(&places, None, |given| model.gradients(given, &queries, labels, 1, 1)).unwrap()
             };
@@ -208,12 +210,119 @@ fn components_of_earlier_tasks_are_used_and_not_trained() {
     let samples = samples(&shared(true), 24);
     let places = places(24, 0);
     let queries = first.queries(&samples, &places).unwrap();
-    let part = Part { samples: &samples, places: &places, queries: &queries };
-    assert!(first.learn(part, &mut |_| ControlFlow::Continue(())).unwrap().is_continue());
+    let part = Queried { samples: &samples, places: &places, queries: &queries };
+    assert!(first.learn(part, &mut |_, _| ControlFlow::Continue(())).unwrap().is_continue());
     for tensor in trained.tensors() {
         let [after, before] = [&trained, &first.model.weights.pool].map(|p| &p.values[tensor.range.clone()]);
         let half = after.len() / 2;
         assert_eq!(after[..half], before[..half], "{}", tensor.name);
         assert_ne!(after[half..], before[half..], "{}", tensor.name);
     }
+}
+
+/// Learns both tasks, saving after every epoch, until an epoch of a task after which learning is stopped. Returns what was learned if it was not.
+fn until(file: &Path, settings: PromptSettings, stop: Option<(usize, usize)>) -> Option<(PromptLearner, Vec<f32>)> {
+    let transformer = shared(true);
+    let samples = samples(&transformer, 24);
+    let mut learner = PromptLearner::new(transformer, settings, 2, 1 << 20).unwrap();
+    let identity = learner.identity(&[&samples], "two tasks");
+    let found = learner.resume(file, &identity, |note, _| Some(note.to_owned()));
+    assert_eq!(found.as_deref(), file.exists().then_some("a note"));
+    for task in learner.learned()..2 {
+        let places = places(24, task);
+        let queries = learner.queries(&samples, &places).unwrap();
+        let queried = Queried { samples: &samples, places: &places, queries: &queries };
+        let done = learner.learn(queried, &mut |learner, trained| {
+            learner.save(file, &identity, "a note").unwrap();
+            if stop == Some((task, trained.epoch)) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        if done.unwrap().is_break() || stop == Some((task, learner.settings().epochs)) {
+            return None;
+        }
+        learner.save(file, &identity, "a note").unwrap();
+        if stop == Some((task, learner.settings().epochs + 1)) {
+            return None;
+        }
+    }
+    let all: Vec<usize> = (0..24).collect();
+    let queries = learner.queries(&samples, &all).unwrap();
+    let logits = learner.logits(Queried { samples: &samples, places: &all, queries: &queries }).unwrap();
+    Some((learner, logits))
+}
+
+#[test]
+fn a_learner_that_was_stopped_anywhere_learns_the_same_to_the_last_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    for kind in KINDS {
+        let settings = PromptSettings { epochs: 3, augment: true, ..settings(kind) };
+        let at = |name: &str| folder.path().join(format!("{kind:?}-{name}"));
+        let (whole, expected) = until(&at("whole"), settings.clone(), None).unwrap();
+        for task in 0..2 {
+            // After each epoch, and after what is done between two tasks.
+            for epoch in 1..=4 {
+                let file = at(&format!("{task}-{epoch}"));
+                assert!(until(&file, settings.clone(), Some((task, epoch))).is_none());
+                let (found, logits) = until(&file, settings.clone(), None).unwrap();
+                assert!(logits == expected, "{kind:?}: task {task}, epoch {epoch}");
+                assert_eq!((found.labels(), found.seen()), (whole.labels(), whole.seen()));
+                assert!(fs::read(&file).unwrap() == fs::read(at("whole")).unwrap(), "{kind:?} {task} {epoch}");
+            }
+        }
+        // Everywhere, one epoch in each process.
+        let file = at("often");
+        let stops = (0..2).flat_map(|task| (1..=4).map(move |epoch| (task, epoch)));
+        stops.for_each(|stop| assert!(until(&file, settings.clone(), Some(stop)).is_none()));
+        assert!(until(&file, settings, None).unwrap().1 == expected, "{kind:?}");
+    }
+}
+
+#[test]
+fn a_damaged_or_foreign_checkpoint_is_not_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a");
+    let settings = PromptSettings { epochs: 2, pool: 2, length: 1, top: 1, ..settings(PromptKind::L2p) };
+    assert!(until(&file, settings.clone(), Some((1, 1))).is_none());
+    let bytes = fs::read(&file).unwrap();
+    let transformer = shared(true);
+    let samples = samples(&transformer, 24);
+    let fresh = |settings: &PromptSettings, tasks| {
+        PromptLearner::new(transformer.clone(), settings.clone(), tasks, 1 << 20).unwrap()
+    };
+    let identity = fresh(&settings, 2).identity(&[&samples], "two tasks");
+    let refused = |settings: &PromptSettings, tasks: usize, identity: &str| {
+        let mut learner = fresh(settings, tasks);
+        let before = learner.model.weights.pool.clone();
+        learner.resume(&file, identity, |_, _| Some(())).is_none()
+            && learner.model.weights.pool == before
+            && learner.learned() == 0
+    };
+    assert!(!refused(&settings, 2, &identity));
+    let step = bytes.len().div_ceil(400);
+    for at in (0..bytes.len()).step_by(step) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (at % 8);
+        fs::write(&file, &damaged).unwrap();
+        let mut learner = fresh(&settings, 2);
+        if learner.resume(&file, &identity, |_, _| Some(())).is_some() {
+            // The bit had no meaning, such as one of the padding.
+            learner.save(&file, &identity, "a note").unwrap();
+            assert!(fs::read(&file).unwrap() == bytes, "byte {at}");
+        }
+    }
+    for damaged in [&bytes[..bytes.len() / 2], b"", b"not a checkpoint"] {
+        fs::write(&file, damaged).unwrap();
+        assert!(refused(&settings, 2, &identity));
+    }
+    fs::write(&file, &bytes).unwrap();
+    let others = [
+        fresh(&PromptSettings { rate: 0.03, ..settings.clone() }, 2).identity(&[&samples], "two tasks"),
+        fresh(&settings, 3).identity(&[&samples], "two tasks"),
+        fresh(&settings, 2).identity(&[&samples.part(&[0, 1, 2])], "two tasks"),
+        fresh(&settings, 2).identity(&[&samples], "other tasks"),
+    ];
+    others.iter().for_each(|other| assert!(refused(&settings, 2, other)));
+    // Sizes that are not those of the learner, whatever the identity says.
+    assert!(refused(&PromptSettings { pool: 3, ..settings.clone() }, 2, &identity));
+    assert!(refused(&settings, 1, &identity));
+    assert!(fresh(&settings, 2).resume(&file, &identity, |_, _| None::<()>).is_none());
 }

@@ -8,7 +8,7 @@ use crate::transformer::{Given, Inserter, Network, Parameters, Random};
 
 /// What is trained. A clone is a copy of it.
 #[derive(Debug, Clone)]
-pub(super) struct Weights {
+pub(super) struct PromptWeights {
     /// Prompts, keys and what else a pool has.
     pub pool: Parameters,
     /// The classifier: a row of weights for each class, and a bias for each.
@@ -23,30 +23,30 @@ pub(super) struct Gradients {
 }
 
 /// What Adam remembers.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Memory {
-    pool: Vec<f32>,
-    head: Vec<f32>,
-    steps: u64,
+    pub pool: Vec<f32>,
+    pub head: Vec<f32>,
+    pub steps: u64,
 }
 
 /// A frozen network with trained prompts.
-pub(super) struct Model {
+pub(super) struct PromptedNetwork {
     pub network: Network,
     pub pool: Pool,
-    pub weights: Weights,
+    pub weights: PromptWeights,
     head: Option<Head>,
     inserter: Inserter,
 }
 
-impl Model {
+impl PromptedNetwork {
     /// New prompts, and a classifier without classes.
-    pub fn new(network: Network, settings: &PromptSettings, tasks: usize, random: &mut Random) -> Model {
+    pub fn new(network: Network, settings: &PromptSettings, tasks: usize, random: &mut Random) -> PromptedNetwork {
         let (shape, blocks) = (network.stack().shape(), network.stack().blocks.len());
         let sizes = Sizes { d: shape.d, dim: network.dim(), blocks, tasks };
-        let mut weights = Weights { pool: Parameters::default(), head: Parameters::default() };
+        let mut weights = PromptWeights { pool: Parameters::default(), head: Parameters::default() };
         let pool = Pool::add(&mut weights.pool, settings, sizes, random);
-        Model { network, pool, weights, head: None, inserter: Inserter::default() }
+        PromptedNetwork { network, pool, weights, head: None, inserter: Inserter::default() }
     }
 
     /// Number of classes of the classifier.
@@ -70,12 +70,12 @@ impl Model {
     }
 
     /// Replaces the weights by others, whose classifier has a number of classes.
-    pub fn restore(&mut self, weights: Weights, classes: usize) {
-        let mut like = Parameters::default();
-        let random = &mut Random::new(0, 0);
+    pub fn restore(&mut self, weights: PromptWeights, classes: usize) {
+        let (mut like, random) = (Parameters::default(), &mut Random::new(0, 0));
         self.head =
             (classes > 0).then(|| Head::add(&mut like, (HeadKind::Linear, 1.0), self.network.dim(), classes, random));
-        self.weights = weights;
+        like.values = weights.head.values;
+        self.weights = PromptWeights { pool: weights.pool, head: like };
     }
 
     /// The mean loss of training samples of a task, and its gradients. Classes that are not `allowed` have no part in it. The traces of at most
@@ -88,7 +88,7 @@ impl Model {
         task: usize,
         most: usize,
     ) -> (f64, Gradients) {
-        let Model { network, pool, weights, head, inserter } = self;
+        let PromptedNetwork { network, pool, weights, head, inserter } = self;
         let values = &weights.pool.values;
         let mut found = Gradients { pool: vec![0.0; values.len()], head: vec![0.0; weights.head.values.len()] };
         let Some(head) = head else { return (0.0, found) };
@@ -122,14 +122,14 @@ impl Model {
     /// A step of Adam.
     pub fn step(&mut self, gradients: &Gradients, memory: &mut Memory, rate: f64) {
         memory.steps += 1;
-        let Weights { pool, head } = &mut self.weights;
+        let PromptWeights { pool, head } = &mut self.weights;
         Optimiser::ADAM.step(&mut pool.values, &gradients.pool, &mut memory.pool, rate, memory.steps);
         Optimiser::ADAM.step(&mut head.values, &gradients.head, &mut memory.head, rate, memory.steps);
     }
 
     /// Whether all weights are finite.
     pub fn is_finite(&self) -> bool {
-        let Weights { pool, head } = &self.weights;
+        let PromptWeights { pool, head } = &self.weights;
         pool.values.iter().chain(&head.values).all(|x| x.is_finite())
     }
 }
