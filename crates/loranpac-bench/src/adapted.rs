@@ -3,59 +3,49 @@
 //! First-session adaptation trains modules on the training samples of the first task; `ease` trains new ones for each task. Everything else
 //! of a run is as on frozen features: an adapted data set has the same samples with other features.
 
-use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use loranpac::internals::count;
 use loranpac::registry::Input;
 use loranpac_data::dataset::Part;
-use loranpac_data::{Dataset, EncodedBy, Split, atomic, system};
-use loranpac_encode::adapt::{Adapter, Pace, SampleOptions, Samples, Settings, Trainer};
-use loranpac_encode::{Encoder, InputOptions, Inputs, Limits, ModuleKind, Transformer, open_transformer};
+use loranpac_data::{Dataset, EncodedBy, system};
+use loranpac_encode::adapt::{Pace, Samples, Settings};
+use loranpac_encode::{ModuleKind, Transformer};
 
+use crate::adapters::{Adapters, trainer};
 use crate::choice::{Choice, Kind, Rehearsal};
 use crate::error::Error;
+use crate::kept::Kept;
+use crate::prompted;
+use crate::raw::{RawPlace, RawSamples};
+use crate::say::{Say, progress};
 use crate::spec::{AdaptFeatures, Spec};
 use crate::stream::Task;
 
-/// Where images or texts are, and what encodes them.
-#[derive(Debug, Clone)]
-pub struct RawPlace {
-    /// The encoder, as users name it.
-    pub encoder: String,
-    /// Its preprocessing, if it is not its own.
-    pub preprocess: Option<String>,
-    /// The inputs.
-    pub inputs: Vec<PathBuf>,
-    /// How they are read.
-    pub options: InputOptions,
-    /// Where trained adapters are kept, if anywhere.
-    pub adapters: Option<PathBuf>,
-}
+/// Bytes of adapted features that are kept for further runs.
+const MOST: usize = 1 << 30;
 
-impl RawPlace {
-    /// Whether the encoder that computed the features is the one that would be adapted.
-    pub fn fits(&self, encoder: &dyn Encoder) -> bool {
-        let transformer = open_transformer(&self.encoder, self.preprocess.as_deref());
-        transformer.is_ok_and(|transformer| transformer.digest() == encoder.digest())
-    }
-}
-
-/// Called with what is going on; breaks to stop.
-pub type Say<'a> = &'a mut dyn FnMut(&str) -> ControlFlow<()>;
-
-/// Images or texts of a data set in memory, and the encoder that is adapted to them.
+/// Images or texts of a data set in memory, the encoder that is adapted to them, and what came of it: runs of several methods share it.
 pub struct RawData {
     place: RawPlace,
-    open: Option<Open>,
-    /// The last adapted data sets, oldest first: runs of several methods share them.
-    kept: Vec<(Key, Adapted)>,
+    samples: Option<RawSamples>,
+    adapters: Adapters,
+    /// Features by an adapted encoder: what it was adapted to, and of which training samples.
+    blocks: Kept<(String, Vec<usize>), Arc<Block>>,
+    /// Choices by the settings and training samples of the first task, with their seconds.
+    choices: Kept<(Settings, Vec<usize>), (Choice, f64)>,
+}
+
+/// Features of some training samples and of all test samples by one adapted encoder.
+struct Block {
+    train: Vec<f32>,
+    test: Vec<f32>,
+    /// Seconds of training and encoding.
+    seconds: f64,
 }
 
 /// What came of adaptation.
-#[derive(Clone)]
 pub struct Adapted {
     /// The data set with other features; none if frozen ones were chosen.
     pub data: Option<Arc<Dataset>>,
@@ -65,28 +55,9 @@ pub struct Adapted {
     pub choice: Option<Choice>,
 }
 
-/// Bytes of adapted features that are kept for further runs; the last ones in any case.
-const KEPT: usize = 1 << 30;
-
-struct Open {
-    transformer: Transformer,
-    train: Samples,
-    test: Samples,
-}
-
-/// What adapted features depend on.
-#[derive(Clone, PartialEq)]
-struct Key {
-    settings: Settings,
-    wanted: Wanted,
-    /// Training samples of each task.
-    tasks: Vec<Vec<usize>>,
-    train: Vec<usize>,
-}
-
 /// Which features a run works on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum RunFeatures {
     /// Those of the encoder as it is.
     Frozen,
     /// Those after adaptation to the first task.
@@ -101,26 +72,31 @@ pub enum Wanted {
     Raw,
 }
 
-impl Wanted {
+impl RunFeatures {
     /// The features of a run.
-    pub fn of(spec: &Spec) -> Result<Wanted, Error> {
+    pub fn of(spec: &Spec) -> Result<RunFeatures, Error> {
         Ok(match (spec.method()?.input, spec.adapt.is_some(), spec.adapt_features) {
-            (Input::Adapted, ..) => Wanted::Both,
-            (Input::Subspaces, ..) => Wanted::Subspaces,
-            (Input::Raw, ..) => Wanted::Raw,
-            (_, false, _) => Wanted::Frozen,
-            (_, true, AdaptFeatures::Adapted) => Wanted::Adapted,
-            (_, true, AdaptFeatures::Both) => Wanted::Both,
-            (_, true, AdaptFeatures::Chosen) => Wanted::Chosen,
+            (Input::Adapted, ..) => RunFeatures::Both,
+            (Input::Subspaces, ..) => RunFeatures::Subspaces,
+            (Input::Raw, ..) => RunFeatures::Raw,
+            (_, false, _) => RunFeatures::Frozen,
+            (_, true, AdaptFeatures::Adapted) => RunFeatures::Adapted,
+            (_, true, AdaptFeatures::Both) => RunFeatures::Both,
+            (_, true, AdaptFeatures::Chosen) => RunFeatures::Chosen,
         })
+    }
+
+    /// Whether a run trains inside the encoder.
+    pub fn trains(spec: &Spec) -> bool {
+        RunFeatures::of(spec).is_ok_and(|features| features != RunFeatures::Frozen)
     }
 
     /// Features per sample at most, given those of the encoder and the number of tasks.
     pub fn dim(self, dim: usize, tasks: usize) -> usize {
         match self {
-            Wanted::Frozen | Wanted::Adapted | Wanted::Raw => dim,
-            Wanted::Both | Wanted::Chosen => 2 * dim,
-            Wanted::Subspaces => dim * tasks,
+            RunFeatures::Frozen | RunFeatures::Adapted | RunFeatures::Raw => dim,
+            RunFeatures::Both | RunFeatures::Chosen => 2 * dim,
+            RunFeatures::Subspaces => dim * tasks,
         }
     }
 }
@@ -128,23 +104,26 @@ impl Wanted {
 impl RawData {
     /// Raw data that are read when they are first needed.
     pub fn new(place: RawPlace) -> RawData {
-        RawData { place, open: None, kept: Vec::new() }
+        let adapters = Adapters::new(place.adapters.clone());
+        RawData { place, samples: None, adapters, blocks: Kept::new(MOST), choices: Kept::new(MOST) }
     }
 
-    /// What a sample costs on this machine with the module of a run.
+    /// What a sample costs on this machine with the module, or the prompts, of a run.
     pub fn pace(&self, spec: &Spec) -> Result<Pace, Error> {
-        let transformer = open_transformer(&self.place.encoder, self.place.preprocess.as_deref())?;
-        Ok(Pace::measure(&transformer, settings(spec)?.module)?)
+        let transformer = self.place.transformer()?;
+        Ok(match RunFeatures::of(spec)? {
+            RunFeatures::Raw => prompted::settings(spec)?.pace(&transformer)?,
+            _ => Pace::measure(&transformer, settings(spec)?.module)?,
+        })
     }
 
-    /// Encoder and samples in the order of the data set, which is the whole one of the same inputs.
-    pub fn open(&mut self, dataset: &Dataset) -> Result<(&Transformer, &Samples, &Samples), Error> {
-        let open = match self.open.take() {
-            Some(open) => open,
-            None => Open::new(&self.place, dataset)?,
+    /// Encoder and samples in the order of the data set, which is the whole one of the same inputs, and where what is trained is kept.
+    pub(crate) fn open(&mut self, dataset: &Dataset) -> Result<(&RawSamples, &mut Adapters), Error> {
+        let samples = match self.samples.take() {
+            Some(samples) => samples,
+            None => RawSamples::read(&self.place, dataset)?,
         };
-        let Open { transformer, train, test } = self.open.insert(open);
-        Ok((transformer, train, test))
+        Ok((self.samples.insert(samples), &mut self.adapters))
     }
 
     /// The data set with the features that a run works on. `whole` has all training samples, of which `dataset` has those at `rows`; `tasks`
@@ -157,103 +136,114 @@ impl RawData {
         tasks: &[Task],
         say: Say<'_>,
     ) -> Result<Adapted, Error> {
-        let wanted = Wanted::of(spec)?;
-        let trained = if wanted == Wanted::Subspaces { tasks } else { &tasks[..tasks.len().min(1)] };
+        let (features, settings) = (RunFeatures::of(spec)?, settings(spec)?);
+        let trained = if features == RunFeatures::Subspaces { tasks } else { &tasks[..tasks.len().min(1)] };
         let places = |task: &Task| task.train.iter().map(|row| rows[*row]).collect::<Vec<usize>>();
-        let key = Key {
-            settings: settings(spec)?,
-            wanted,
-            tasks: trained.iter().map(places).collect(),
-            train: rows.to_vec(),
-        };
-        if let Some((_, made)) = self.kept.iter().find(|(known, _)| *known == key) {
-            return Ok(made.clone());
-        }
-        let started = Instant::now();
-        let folder = self.place.adapters.clone();
+        let places: Vec<Vec<usize>> = trained.iter().map(places).collect();
         self.open(whole)?;
+        let RawData { samples, adapters, blocks, choices, .. } = self;
         // Opened above.
-        let Some(open) = &self.open else { return Err(Error::Interrupted) };
-        let mut work = Work { open, settings: &key.settings, folder: folder.as_deref(), say };
-        let choice = match (wanted, tasks.first()) {
-            (Wanted::Chosen, Some(first)) => Some(work.choose(dataset, first, &key.tasks[0])?),
+        let Some(samples) = samples else { return Err(Error::Interrupted) };
+        let mut work = Work { samples, settings: &settings, adapters, blocks, say };
+        let chosen = match (features, tasks.first()) {
+            (RunFeatures::Chosen, Some(first)) => {
+                let key = (settings.clone(), places[0].clone());
+                Some(match choices.get(&key) {
+                    Some(found) => found,
+                    None => {
+                        let found = work.choose(dataset, first, &places[0])?;
+                        choices.put(key, found.clone(), size_of::<usize>() * places[0].len());
+                        found
+                    }
+                })
+            }
             _ => None,
         };
-        let wanted = choice.as_ref().map_or(wanted, |choice| match choice.chosen {
-            Kind::Frozen => Wanted::Frozen,
-            Kind::Adapted => Wanted::Adapted,
-            Kind::Both => Wanted::Both,
+        let (choice, seconds) = chosen.unzip();
+        let features = choice.as_ref().map_or(features, |choice| match choice.chosen {
+            Kind::Frozen => RunFeatures::Frozen,
+            Kind::Adapted => RunFeatures::Adapted,
+            Kind::Both => RunFeatures::Both,
         });
-        let data = match wanted {
-            Wanted::Frozen => None,
-            _ => Some(Arc::new(work.dataset(dataset, rows, &key.tasks, wanted)?)),
-        };
-        let made = Adapted { data, seconds: started.elapsed().as_secs_f64(), choice };
-        self.keep(key, made.clone());
-        Ok(made)
-    }
-
-    /// Keeps adapted features for further runs, and drops the oldest ones if they are too many.
-    fn keep(&mut self, key: Key, made: Adapted) {
-        let bytes = |made: &Adapted| made.data.as_ref().map_or(0, |data| 4 * (data.train.x.len() + data.test.x.len()));
-        self.kept.push((key, made));
-        while self.kept.len() > 1 && self.kept.iter().map(|(_, made)| bytes(made)).sum::<usize>() > KEPT {
-            self.kept.remove(0);
-        }
+        let seconds = seconds.unwrap_or(0.0);
+        Ok(match features {
+            RunFeatures::Frozen => Adapted { data: None, seconds, choice },
+            _ => {
+                let (data, more) = work.dataset(dataset, rows, &places, features)?;
+                Adapted { data: Some(Arc::new(data)), seconds: seconds + more, choice }
+            }
+        })
     }
 }
 
 /// What adaptation needs.
 struct Work<'a> {
-    open: &'a Open,
+    samples: &'a RawSamples,
     settings: &'a Settings,
-    folder: Option<&'a Path>,
+    adapters: &'a mut Adapters,
+    blocks: &'a mut Kept<(String, Vec<usize>), Arc<Block>>,
     say: Say<'a>,
 }
 
 impl Work<'_> {
-    /// The data set with features after adaptation to each of some tasks.
+    /// The data set with features after adaptation to each of some tasks, and the seconds that these took.
     fn dataset(
         &mut self,
         dataset: &Dataset,
         rows: &[usize],
         tasks: &[Vec<usize>],
-        wanted: Wanted,
-    ) -> Result<Dataset, Error> {
-        let open = self.open;
-        let blocks = tasks.len() + usize::from(wanted == Wanted::Both);
+        features: RunFeatures,
+    ) -> Result<(Dataset, f64), Error> {
+        let with_frozen = features == RunFeatures::Both;
+        let count = tasks.len() + usize::from(with_frozen);
         // Twice: block by block, and side by side.
-        let bytes = 8usize.saturating_mul((rows.len() + open.test.len()) * dataset.dim * blocks);
+        let bytes = 8usize.saturating_mul((rows.len() + self.samples.test.len()) * dataset.dim * count);
         system::room().ensure(bytes, "adapted features", "fewer samples (`per-class`) or tasks (`inc`) need less")?;
         let mut blocks = Vec::new();
-        if wanted == Wanted::Both {
-            blocks.push((dataset.train.x.clone(), dataset.test.x.clone()));
-        }
         for (number, places) in tasks.iter().enumerate() {
             let of = match tasks.len() {
                 1 => String::new(),
                 count => format!("task {} of {count}: ", number + 1),
             };
-            let part = open.train.part(places);
+            let part = self.samples.train.part(places);
             // With one class there is nothing to tell apart: the encoder stays as it is.
-            let adapted = match part.labels().len() {
-                0 | 1 if wanted == Wanted::Subspaces => open.transformer.clone(),
-                _ => self.train(part, &of)?,
-            };
-            let words = format!("{of}encoding with the adapted encoder");
-            blocks.push(open.features(&adapted, rows, &words, self.say)?);
+            blocks.push(match part.labels().len() {
+                0 | 1 if features == RunFeatures::Subspaces => {
+                    let samples = self.samples;
+                    Arc::new(self.encode(&samples.transformer, rows, &of, 0.0)?)
+                }
+                _ => self.block(part, rows, &of)?,
+            });
         }
-        Ok(stacked(dataset, blocks, self.settings, wanted))
+        let seconds = blocks.iter().map(|block| block.seconds).sum();
+        let frozen = with_frozen.then_some((&dataset.train.x[..], &dataset.test.x[..]));
+        let adapted = blocks.iter().map(|block| (&block.train[..], &block.test[..]));
+        let side_by_side = frozen.into_iter().chain(adapted).collect();
+        Ok((stacked(dataset, side_by_side, self.settings, features), seconds))
+    }
+
+    /// Features after adaptation to some samples.
+    fn block(&mut self, part: Samples, rows: &[usize], of: &str) -> Result<Arc<Block>, Error> {
+        let trainer = trainer(&self.samples.transformer, part, self.settings)?;
+        let key = (trainer.task(), rows.to_vec());
+        if let Some(block) = self.blocks.get(&key) {
+            return Ok(block);
+        }
+        let (adapted, seconds) = self.adapters.train(&self.samples.transformer, trainer, of, self.say)?;
+        let block = Arc::new(self.encode(&adapted, rows, of, seconds)?);
+        self.blocks.put(key, block.clone(), size_of::<f32>() * (block.train.len() + block.test.len()));
+        Ok(block)
     }
 
     /// Chooses features by adapting the encoder to every other class of the first task, and then to the others.
-    fn choose(&mut self, dataset: &Dataset, task: &Task, places: &[usize]) -> Result<Choice, Error> {
-        let part = self.open.train.part(places);
+    fn choose(&mut self, dataset: &Dataset, task: &Task, places: &[usize]) -> Result<(Choice, f64), Error> {
+        let started = Instant::now();
+        let part = self.samples.train.part(places);
         // Both halves need two classes to be told apart.
         if part.labels().len() < 4 {
             let choice = Choice::too_few();
-            self.tell(&choice.words())?;
-            return Ok(choice);
+            progress(self.say, &choice.words())?;
+            return Ok((choice, started.elapsed().as_secs_f64()));
         }
         let (frozen, _) = dataset.train.gather(&task.train, dataset.dim);
         let all: Vec<usize> = (0..part.len()).collect();
@@ -262,58 +252,24 @@ impl Work<'_> {
             let of = format!("choosing, half {} of 2: ", half + 1);
             let seen = |class: usize| class % 2 == half;
             let known: Vec<usize> = all.iter().copied().filter(|at| seen(part.targets()[*at])).collect();
-            let adapted = self.train(part.part(&known), &of)?;
+            let trainer = trainer(&self.samples.transformer, part.part(&known), self.settings)?;
+            let (adapted, _) = self.adapters.train(&self.samples.transformer, trainer, &of, self.say)?;
             let features = part.features(&adapted, &all, |_| {})?;
             rehearsal.add(dataset.dim, [&frozen, &features], part.targets(), |class| !seen(class));
         }
         let choice = rehearsal.choose();
-        self.tell(&choice.words())?;
-        Ok(choice)
+        progress(self.say, &choice.words())?;
+        Ok((choice, started.elapsed().as_secs_f64()))
     }
 
-    fn tell(&mut self, words: &str) -> Result<(), Error> {
-        if (self.say)(words).is_break() { Err(Error::Interrupted) } else { Ok(()) }
-    }
-
-    fn train(&mut self, samples: Samples, of: &str) -> Result<Transformer, Error> {
-        train(&self.open.transformer, samples, self.settings.clone(), self.folder, of, self.say)
-    }
-}
-
-impl Open {
-    fn new(place: &RawPlace, dataset: &Dataset) -> Result<Open, Error> {
-        let transformer = open_transformer(&place.encoder, place.preprocess.as_deref())?;
-        let read = |split: Split| -> Result<Samples, Error> {
-            let options = InputOptions { split: Some(split), ..place.options.clone() };
-            let skip = SampleOptions { classes: None, skip_bad: options.skip_bad, limits: Limits::default() };
-            Ok(Samples::read(Inputs::open(&place.inputs, &options)?, &transformer, skip)?)
-        };
-        let (train, test) = (read(Split::Train)?, read(Split::Test)?);
-        for (part, samples) in [(&dataset.train, &train), (&dataset.test, &test)] {
-            let same =
-                |(at, class): (usize, &usize)| samples.label(at).to_string() == dataset.classes[*class].to_string();
-            if samples.len() != part.len() || !part.y.iter().enumerate().all(same) {
-                let message =
-                    "the images or texts are not those that the features were computed from; run the command again";
-                return Err(Error::Experiment(message.to_owned()));
-            }
-        }
-        Ok(Open { transformer, train, test })
-    }
-
-    /// Features of some training samples and of all test samples.
-    fn features(
-        &self,
-        adapted: &Transformer,
-        rows: &[usize],
-        words: &str,
-        say: Say<'_>,
-    ) -> Result<(Vec<f32>, Vec<f32>), Error> {
-        if say(words).is_break() {
-            return Err(Error::Interrupted);
-        }
-        let all: Vec<usize> = (0..self.test.len()).collect();
-        Ok((self.train.features(adapted, rows, |_| {})?, self.test.features(adapted, &all, |_| {})?))
+    /// Features by an adapted encoder whose training took some seconds.
+    fn encode(&mut self, adapted: &Transformer, rows: &[usize], of: &str, seconds: f64) -> Result<Block, Error> {
+        progress(self.say, &format!("{of}encoding with the adapted encoder"))?;
+        let started = Instant::now();
+        let RawSamples { train, test, .. } = self.samples;
+        let all: Vec<usize> = (0..test.len()).collect();
+        let (train, test) = (train.features(adapted, rows, |_| {})?, test.features(adapted, &all, |_| {})?);
+        Ok(Block { train, test, seconds: seconds + started.elapsed().as_secs_f64() })
     }
 }
 
@@ -339,77 +295,19 @@ fn settings(spec: &Spec) -> Result<Settings, Error> {
     })
 }
 
-/// Trains modules, or reads those that were trained before. An interrupted training resumes after its last epoch.
-fn train(
-    transformer: &Transformer,
-    samples: Samples,
-    settings: Settings,
-    folder: Option<&Path>,
-    of: &str,
-    say: Say<'_>,
-) -> Result<Transformer, Error> {
-    let room = system::room();
-    let epochs = settings.epochs;
-    let memory = room.available.map_or(1 << 30, |bytes| bytes / 2);
-    let mut trainer = Trainer::new(transformer.clone(), samples, settings, memory).map_err(named)?;
-    let file = folder.map(|folder| folder.join(format!("{}.safetensors", &trainer.task()[..16])));
-    if let Some(file) = &file {
-        if let Ok(adapter) = Adapter::read(file, transformer) {
-            return Ok(adapter.apply(transformer)?);
-        }
-        std::fs::create_dir_all(atomic::parent(file)).map_err(|source| Error::Write { path: file.clone(), source })?;
-        trainer.resume(file);
-    }
-    room.ensure(trainer.step_bytes(), "adaptation", "a smaller `adapt-batch` needs less")?;
-    let started = Instant::now();
-    let first = trainer.epochs().len();
-    while !trainer.is_done() {
-        let epoch = trainer.epoch(|_| {}).map_err(named)?;
-        if let Some(file) = &file {
-            trainer.save(file)?;
-        }
-        let done = trainer.epochs().len();
-        let left = started.elapsed().as_secs_f64() / (done - first) as f64 * (epochs - done) as f64;
-        let words = format!("{of}adapting: epoch {done} of {epochs}, loss {:.4}, {left:.0} s left", epoch.loss);
-        if say(&words).is_break() {
-            return Err(Error::Interrupted);
-        }
-    }
-    let adapter = trainer.finish();
-    if let Some(file) = &file {
-        adapter.write(file)?;
-        Trainer::forget(file)?;
-    }
-    Ok(adapter.apply(transformer)?)
-}
-
-/// The error of training with the names that settings have in runs.
-fn named(error: loranpac_encode::Error) -> Error {
-    match error {
-        loranpac_encode::Error::Adapt { name, reason } => Error::Experiment(format!("`adapt-{name}`: {reason}")),
-        loranpac_encode::Error::Diverged { epoch, rate } => Error::Experiment(format!(
-            "the loss of epoch {epoch} is not finite, even at a rate of {rate:e}; lower `adapt-rate`"
-        )),
-        loranpac_encode::Error::TooFewClasses { classes, .. } => Error::Experiment(format!(
-            "adaptation needs a first task of two classes or more, not {classes}; a larger `base` or `inc` has more"
-        )),
-        other => other.into(),
-    }
-}
-
 /// The data set with other features: blocks of equal size, side by side.
-fn stacked(dataset: &Dataset, blocks: Vec<(Vec<f32>, Vec<f32>)>, settings: &Settings, wanted: Wanted) -> Dataset {
+fn stacked(dataset: &Dataset, blocks: Vec<(&[f32], &[f32])>, settings: &Settings, features: RunFeatures) -> Dataset {
     let (size, width) = (dataset.dim, blocks.len());
     let (train, test): (Vec<_>, Vec<_>) = blocks.into_iter().unzip();
-    let part = |part: &Part, blocks: Vec<Vec<f32>>| {
+    let part = |part: &Part, blocks: Vec<&[f32]>| {
         let mut x = Vec::with_capacity(part.len() * size * width);
         (0..part.len()).for_each(|row| {
             blocks.iter().for_each(|block| x.extend_from_slice(&block[row * size..][..size]));
         });
         Part { x, y: part.y.clone(), domain: part.domain.clone(), layers: Default::default() }
     };
-    let adapted = |name: &str| match wanted {
-        Wanted::Both => format!("{name} before and after adaptation to 1 task with {}", settings.module),
+    let adapted = |name: &str| match features {
+        RunFeatures::Both => format!("{name} before and after adaptation to 1 task with {}", settings.module),
         _ => format!("{name} with {}, adapted to {}", settings.module, count(width, "task")),
     };
     let by = |by: &EncodedBy| EncodedBy { name: adapted(&by.name), digest: by.digest.clone() };

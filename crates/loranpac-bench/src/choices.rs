@@ -18,6 +18,8 @@ pub struct Choices {
     pub method: Option<Many<String>>,
     /// Settings of the methods.
     pub set: BTreeMap<String, Many<Value>>,
+    /// What is different for one data set, in a block of runs.
+    pub on: BTreeMap<String, Choices>,
     /// Alternatives of each setting.
     given: BTreeMap<&'static str, Vec<Value>>,
 }
@@ -85,7 +87,7 @@ impl Choices {
 fn find(name: &str) -> Result<&'static Setting, String> {
     settings::find(name).ok_or_else(|| {
         let known: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
-        format!("there is no setting {name}; runs have method, set, {}", known.join(", "))
+        format!("there is no setting {name}; runs have method, set, on, {}", known.join(", "))
     })
 }
 
@@ -118,6 +120,7 @@ impl<'de> Visitor<'de> for Keys {
             match key {
                 Key::Method => choices.method = Some(map.next_value()?),
                 Key::Set => choices.set = map.next_value()?,
+                Key::On => choices.on = map.next_value()?,
                 Key::Setting(setting) => {
                     let values = map.next_value_seed(Checked(setting))?;
                     choices.insert(setting, values).map_err(A::Error::custom)?;
@@ -132,6 +135,7 @@ impl<'de> Visitor<'de> for Keys {
 enum Key {
     Method,
     Set,
+    On,
     Setting(&'static Setting),
 }
 
@@ -140,6 +144,7 @@ impl<'de> Deserialize<'de> for Key {
         match String::deserialize(from)?.as_str() {
             "method" => Ok(Key::Method),
             "set" => Ok(Key::Set),
+            "on" => Ok(Key::On),
             name => find(name).map(Key::Setting).map_err(D::Error::custom),
         }
     }

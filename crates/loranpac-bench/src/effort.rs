@@ -1,12 +1,12 @@
-//! How long adaptation takes, before it begins: what runs train and encode, times what a sample costs on this machine.
+//! How much runs train and encode inside a transformer.
 
 use loranpac_data::Dataset;
 use loranpac_encode::adapt::Pace;
 
-use crate::adapted::Wanted;
+use crate::adapted::RunFeatures;
 use crate::error::Error;
 use crate::prompted;
-use crate::spec::Spec;
+use crate::spec::{Spec, When};
 use crate::stream;
 
 /// Samples that are trained on and encoded, counted as often as they are.
@@ -21,8 +21,8 @@ pub struct Effort {
 impl Effort {
     /// What a run needs. `dataset` may have more samples per class than the run takes.
     pub fn of(spec: &Spec, dataset: &Dataset) -> Result<Effort, Error> {
-        let wanted = Wanted::of(spec)?;
-        if wanted == Wanted::Frozen {
+        let features = RunFeatures::of(spec)?;
+        if features == RunFeatures::Frozen {
             return Ok(Effort::default());
         }
         let mut seen = vec![0; dataset.classes.len()];
@@ -37,14 +37,17 @@ impl Effort {
         let (all, first) = (sizes.iter().sum::<usize>(), sizes.first().copied().unwrap_or(0));
         let every = all + dataset.test.len();
         let epochs = spec.adapt_epochs;
-        let (trained, encoded) = match wanted {
-            Wanted::Frozen => (0, 0),
-            Wanted::Adapted | Wanted::Both => (first * epochs, every),
+        let (trained, encoded) = match features {
+            RunFeatures::Frozen => (0, 0),
+            RunFeatures::Adapted | RunFeatures::Both => (first * epochs, every),
             // Two halves, and then the whole.
-            Wanted::Chosen => (2 * first * epochs, 2 * first + every),
-            Wanted::Subspaces => (all * epochs, every * tasks.len()),
-            // Tests are those of the classes so far: half of them in the mean.
-            Wanted::Raw => (all * prompted::settings(spec)?.epochs, dataset.test.len() * (tasks.len() + 1) / 2),
+            RunFeatures::Chosen => (2 * first * epochs, 2 * first + every),
+            RunFeatures::Subspaces => (all * epochs, every * tasks.len()),
+            // Tests after every task are those of the classes so far: half of them in the mean.
+            RunFeatures::Raw => {
+                let looks = if spec.eval == When::Every { tasks.len() + 1 } else { 2 };
+                (all * prompted::settings(spec)?.epochs, dataset.test.len() * looks / 2)
+            }
         };
         Ok(Effort { trained, encoded })
     }
@@ -59,9 +62,9 @@ impl Effort {
 pub fn shared(spec: &Spec) -> Spec {
     let Spec { adapt, adapt_features, adapt_rate, adapt_epochs, adapt_batch, adapt_scale, .. } = spec.clone();
     let Spec { scenario, seed, order, per_class, .. } = spec.clone();
-    let wanted = Wanted::of(spec);
-    let every_task = matches!(wanted, Ok(Wanted::Subspaces | Wanted::Raw));
-    let settings = if matches!(wanted, Ok(Wanted::Raw)) { spec.settings.clone() } else { Default::default() };
+    let features = RunFeatures::of(spec);
+    let every_task = matches!(features, Ok(RunFeatures::Subspaces | RunFeatures::Raw));
+    let settings = if matches!(features, Ok(RunFeatures::Raw)) { spec.settings.clone() } else { Default::default() };
     Spec {
         adapt,
         adapt_features,
@@ -75,15 +78,6 @@ pub fn shared(spec: &Spec) -> Spec {
         per_class,
         settings,
         ..Spec::new(if every_task { &spec.method } else { "simplecil" })
-    }
-}
-
-/// A duration for people.
-pub fn words(seconds: f64) -> String {
-    match seconds {
-        s if s < 90.0 => format!("{s:.0} seconds"),
-        s if s < 5400.0 => format!("{:.0} minutes", s / 60.0),
-        s => format!("{:.1} hours", s / 3600.0),
     }
 }
 
@@ -106,6 +100,7 @@ mod tests {
         assert_eq!(effort("simplecil", &|_| {}), (0, 0));
         assert_eq!(effort("ease", &|_| {}), (3 * train, 2 * (train + test)));
         assert_eq!(effort("l2p", &|_| {}), (5 * train, test * 3 / 2));
+        assert_eq!(effort("l2p", &|spec| spec.eval = When::Final), (5 * train, test));
         let (first, encoded) = effort("adam", &|_| {});
         assert!(0 < first && first < 3 * train && encoded == train + test, "{first} {encoded}");
         let few = |spec: &mut Spec| {
@@ -120,7 +115,6 @@ mod tests {
         assert_eq!(effort("simplecil", &chosen), (6 * 35, 70 + 70 + test));
         let pace = Pace { train: 2.0, encode: 0.5 };
         assert_eq!(Effort { trained: 10, encoded: 4 }.seconds(pace), 22.0);
-        assert_eq!([words(3.0), words(600.0), words(9000.0)], ["3 seconds", "10 minutes", "2.5 hours"]);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! values that are written as JSON.
 
 pub mod adapted;
+mod adapters;
 pub mod cache;
 pub mod chart;
 pub mod choice;
@@ -11,6 +12,7 @@ pub mod choices;
 pub mod effort;
 pub mod error;
 pub mod images;
+mod kept;
 pub mod maps;
 pub mod measure;
 pub mod metrics;
@@ -20,11 +22,14 @@ pub mod page;
 pub mod paper;
 pub mod pilot;
 pub mod plan;
+pub mod preflight;
 mod prompted;
+pub mod raw;
 pub mod recipe;
 pub mod record;
 pub mod report;
 pub mod run;
+pub mod say;
 pub mod settings;
 pub mod source;
 pub mod spec;

@@ -9,11 +9,12 @@ use loranpac::registry::{Input, MethodOptions};
 use loranpac::{StreamSizes, Width, plan};
 use loranpac_data::{Dataset, system};
 
-use crate::adapted::{RawData, Say, Wanted};
+use crate::adapted::{RawData, RunFeatures};
 use crate::error::Error;
 use crate::maps::Maps;
 use crate::prompted::{self, Prompted};
 use crate::run::{Experiment, Run, Watch};
+use crate::say::Say;
 use crate::spec::Spec;
 use crate::stream;
 
@@ -54,7 +55,7 @@ struct Planned {
     data: Arc<Dataset>,
     /// Features of a sample at most, which are not those of the data if the run adapts the encoder.
     dim: usize,
-    wanted: Wanted,
+    features: RunFeatures,
 }
 
 impl<'m> Plan<'m> {
@@ -77,7 +78,8 @@ impl<'m> Plan<'m> {
         resources: Resources,
     ) -> Result<Plan<'m>, Error> {
         let specs = specs.into_iter().map(Spec::normalised).collect::<Result<Vec<_>, _>>()?;
-        let adapting = specs.iter().find(|spec| Wanted::of(spec).is_ok_and(|wanted| wanted != Wanted::Frozen));
+        let adapting =
+            specs.iter().find(|spec| RunFeatures::of(spec).is_ok_and(|features| features != RunFeatures::Frozen));
         if let (Some(spec), None) = (adapting, &raw) {
             let message = format!(
                 "{} trains inside the encoder: it needs images or texts and a transformer without an adapter, not \
@@ -90,14 +92,14 @@ impl<'m> Plan<'m> {
         let whole = adapting.is_some().then(|| dataset.clone());
         let mut runs = Vec::new();
         for (mut spec, data) in with_data(dataset, specs)? {
-            let wanted = Wanted::of(&spec)?;
+            let features = RunFeatures::of(&spec)?;
             let tasks = stream::of(&data, &spec)?.len();
-            if wanted == Wanted::Raw {
+            if features == RunFeatures::Raw {
                 prompted::settings(&spec)?.check(tasks)?;
             }
-            let dim = wanted.dim(data.dim, tasks);
+            let dim = features.dim(data.dim, tasks);
             maps.adapt(&mut spec, dim)?;
-            runs.push(Planned { spec, data, dim, wanted });
+            runs.push(Planned { spec, data, dim, features });
         }
         maps.keep_only(runs.iter().map(|run| (&run.spec, run.dim)));
         let mut plan = Plan { maps, raw, whole, runs, threads: resources.threads };
@@ -127,7 +129,7 @@ impl<'m> Plan<'m> {
 
     /// The same. `say` is told about adaptation, and may break too.
     pub fn run_and_say(&mut self, number: usize, say: Say<'_>, watch: Watch<'_>) -> Result<Run, Error> {
-        let Planned { spec, data, wanted, .. } = &self.runs[number];
+        let Planned { spec, data, features, .. } = &self.runs[number];
         let tasks = stream::of(data, spec)?;
         let threads = self.threads;
         let rows = |whole: &Dataset| match spec.per_class {
@@ -135,15 +137,15 @@ impl<'m> Plan<'m> {
             None => (0..whole.train.len()).collect(),
         };
         let adapted = match (&mut self.raw, &self.whole) {
-            (Some(raw), Some(whole)) if *wanted == Wanted::Raw => {
+            (Some(raw), Some(whole)) if *features == RunFeatures::Raw => {
                 let (map, rows) = (self.maps.get(spec, data.dim)?, rows(whole));
-                let mut subject = Prompted::new(spec, (data, &rows), tasks.len(), raw.open(whole)?, say)?;
+                let mut subject = Prompted::new(spec, (data, &rows), &tasks, raw.open(whole)?, say)?;
                 let (method, options, tasks) = (spec.method()?, spec.options(map), &tasks[..]);
                 let (lift, adapt_seconds, adapt_choice) = (None, None, None);
                 return Experiment { spec, method, options, lift, tasks, adapt_seconds, adapt_choice, threads }
                     .run_subject(&mut subject, data, watch);
             }
-            (Some(raw), Some(whole)) if *wanted != Wanted::Frozen => {
+            (Some(raw), Some(whole)) if *features != RunFeatures::Frozen => {
                 Some(raw.adapted(spec, whole, (data, &rows(whole)), &tasks, say)?)
             }
             _ => None,
@@ -154,7 +156,7 @@ impl<'m> Plan<'m> {
         let map = self.maps.get(spec, data.dim)?;
         let lift = self.maps.facts(spec, &map)?;
         let mut options = spec.options(map);
-        if *wanted == Wanted::Subspaces {
+        if *features == RunFeatures::Subspaces {
             // The spec stays as it was asked for, so that a finished run is found again.
             options.settings.retain(|(name, _)| name != "subspaces");
             options.settings.push(("subspaces".to_owned(), tasks.len().to_string()));

@@ -1,6 +1,7 @@
 //! Recipes: which runs make a table or a figure, and how they are shown. A recipe is one TOML file.
 //!
-//! `[defaults]` holds what all blocks of runs share, `[on.NAME]` what is different for one data set.
+//! `[defaults]` holds what all blocks of runs share, `[on.NAME]` what is different for one data set, and `[runs.on.NAME]` what is different for
+//! one data set in one block.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -117,10 +118,10 @@ impl Recipe {
         let refuse = |message: String| Error::Recipe { name: name.to_owned(), message };
         let mut recipe: Recipe = toml::from_str(text).map_err(|e| refuse(e.to_string()))?;
         recipe.name = name.to_owned();
-        let named = |data: &String| recipe.data.contains(data);
-        if let Some(unknown) = recipe.on.keys().find(|data| !named(data)) {
-            return Err(refuse(format!("[on.{unknown}]: data does not name {unknown}")));
-        }
+        let misplaced = check_on("on", &recipe.on, &recipe.data)
+            .and(recipe.runs.iter().try_for_each(|block| check_on("runs.on", &block.on, &recipe.data)))
+            .and(if recipe.defaults.on.is_empty() { Ok(()) } else { Err(NESTED.to_owned()) });
+        misplaced.map_err(refuse)?;
         if recipe.runs.is_empty() {
             return Err(refuse("there are no [[runs]]".to_owned()));
         }
@@ -155,7 +156,7 @@ impl Recipe {
         let refuse = |message: String| Error::Recipe { name: self.name.clone(), message };
         for block in &self.runs {
             let mut choices = self.defaults.clone().overlaid(block);
-            if let Some(other) = self.on.get(data) {
+            for other in [self.on.get(data), block.on.get(data)].into_iter().flatten() {
                 choices = choices.overlaid(other);
             }
             if scale.one_seed {
@@ -179,6 +180,20 @@ impl Recipe {
     }
 }
 
+/// What is said about data sets in the wrong place.
+const NESTED: &str = "`on` is a table of its own, or a key of [[runs]]";
+
+/// Checks what is different for some data sets, which the recipe must name.
+fn check_on(place: &str, on: &BTreeMap<String, Choices>, data: &[String]) -> Result<(), String> {
+    if let Some(unknown) = on.keys().find(|name| !data.contains(name)) {
+        return Err(format!("[{place}.{unknown}]: data does not name {unknown}"));
+    }
+    match on.values().all(|choices| choices.on.is_empty()) {
+        true => Ok(()),
+        false => Err(NESTED.to_owned()),
+    }
+}
+
 /// Checks what does not depend on data.
 fn check(spec: &Spec) -> Result<(), String> {
     let method = spec.method().map_err(|e| e.to_string())?;
@@ -198,11 +213,8 @@ macro_rules! recipes {
 /// The recipes inside the program, one for every table and figure of the paper and two of ours: name and text.
 pub const RECIPES: &[(&str, &str)] = recipes![
     "cil-vit",
-    "cil-vit-adapted",
-    "cil-vit-ease",
     "cil-vit-inc1",
     "cil-vit-in21k",
-    "cil-vit-in21k-ease",
     "cil-vit-multiple",
     "cil-vit-widths",
     "hyperparameters",

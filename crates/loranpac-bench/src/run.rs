@@ -223,6 +223,23 @@ pub(crate) trait Subject {
     fn settings(&self) -> serde_json::Value;
     /// Bytes that it keeps.
     fn state_bytes(&self) -> usize;
+    /// What an interrupted run had measured of the tasks that the subject has already learned.
+    fn resume(&mut self) -> Result<Option<PartialRun>, Error> {
+        Ok(None)
+    }
+    /// Keeps what is learned and measured so far, if it is expensive.
+    fn keep(&mut self, _: &PartialRun) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// What was measured after each of the tasks so far.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct PartialRun {
+    /// The accuracy matrix, for all tasks of the run.
+    pub matrix: AccuracyMatrix,
+    /// A record of each task.
+    pub records: Vec<TaskRecord>,
 }
 
 /// A learner on the features of a data set.
@@ -286,10 +303,10 @@ impl Experiment<'_> {
 
     /// Makes the run of a subject.
     pub fn run_subject(&self, subject: &mut dyn Subject, dataset: &Dataset, watch: Watch<'_>) -> Result<Run, Error> {
-        let mut matrix = AccuracyMatrix::new(self.tasks.len());
-        let mut records: Vec<TaskRecord> = Vec::with_capacity(self.tasks.len());
+        let nothing = || PartialRun { matrix: AccuracyMatrix::new(self.tasks.len()), records: Vec::new() };
+        let mut measured = subject.resume()?.unwrap_or_else(nothing);
         let costs: Vec<f64> = cumulative_costs(self.tasks);
-        for (t, task) in self.tasks.iter().enumerate() {
+        for (t, task) in self.tasks.iter().enumerate().skip(measured.records.len()) {
             let last = t + 1 == self.tasks.len();
             let learn_seconds = subject.learn(task)?;
             let mut times = None;
@@ -298,7 +315,7 @@ impl Experiment<'_> {
                 subject.form()?;
                 let weights_seconds = clock.elapsed().as_secs_f64();
                 let clock = Instant::now();
-                let accuracy = evaluate(subject, dataset, &self.tasks[..=t], t, &mut matrix)?;
+                let accuracy = evaluate(subject, dataset, &self.tasks[..=t], t, &mut measured.matrix)?;
                 times = Some((weights_seconds, clock.elapsed().as_secs_f64(), accuracy));
             }
             let loss = self.spec.train_loss.due(last).then(|| subject.train_loss(&self.tasks[..=t]));
@@ -307,7 +324,7 @@ impl Experiment<'_> {
             let spectrum = self.spec.spectrum.due(last).then(|| subject.spectrum());
             let spectrum = spectrum.transpose()?.flatten();
             let summary = subject.summary();
-            records.push(TaskRecord {
+            measured.records.push(TaskRecord {
                 classes_seen: summary.classes,
                 samples_seen: summary.samples,
                 basis_rank: summary.basis_rank,
@@ -325,12 +342,14 @@ impl Experiment<'_> {
                 drift: summary.drift,
                 leave_one_out: summary.leave_one_out.map(|share| 100.0 * share),
             });
+            subject.keep(&measured)?;
             let share = costs[t] / costs.last().copied().unwrap_or(1.0);
-            let record = &records[t];
+            let record = &measured.records[t];
             if watch(Progress { done: t + 1, tasks: self.tasks.len(), share, record }).is_break() && !last {
                 return Err(Error::Interrupted);
             }
         }
+        let PartialRun { matrix, records } = measured;
         let incremental: Vec<f64> = records.iter().filter_map(|r| r.accuracy_samples).collect();
         Ok(Run {
             method: self.method.name.to_owned(),

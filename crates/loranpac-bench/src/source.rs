@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use loranpac_data::{Dataset, ReadError, embedded, formats};
 
-use crate::adapted::{RawData, RawPlace};
+use crate::adapted::RawData;
 use crate::error::Error;
 use crate::paper;
+use crate::raw::RawPlace;
 use crate::record::Data;
 
 /// A data set, which need not have been read yet.
@@ -71,6 +72,11 @@ impl Source {
         let backbone = dataset.encoder.as_ref().map_or_else(String::new, |encoder| encoder.name.clone());
         let place = Place::Memory { path: path.to_owned(), options, dataset: Arc::new(dataset) };
         Source { key: loranpac_encode::input::stem(path), backbone, place, raw: None }
+    }
+
+    /// The same under the name of a data set.
+    pub fn called(self, key: &str) -> Source {
+        Source { key: key.to_owned(), ..self }
     }
 
     /// The same with the images or texts that the features were computed from.

@@ -1,19 +1,19 @@
 //! Sweeps: many runs on several data sets. Every finished run is written to the cache at once, and runs in the cache are not run
 //! again.
 
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use loranpac_encode::adapt::Pace;
+use loranpac::internals::count;
 
-use crate::adapted::Wanted;
+use crate::adapted::RunFeatures;
 use crate::cache::Cache;
-use crate::effort::{Effort, shared, words};
 use crate::error::Error;
 use crate::maps::Maps;
 use crate::plan::{Plan, Resources};
+use crate::preflight::Forecast;
 use crate::record::{Data, Record};
 use crate::run::{Progress, SCHEMA};
+use crate::say::Notice;
 use crate::source::Source;
 use crate::spec::{Scenario, Spec, When};
 
@@ -61,6 +61,8 @@ pub struct Sweep<'a> {
     pub threads: usize,
     /// Whether results are shown beside the paper's: a file that is not what its name claims is then noted.
     pub beside_the_paper: bool,
+    /// Whether a note says at the beginning how long training inside the encoder takes.
+    pub forecast: bool,
 }
 
 impl Sweep<'_> {
@@ -74,8 +76,10 @@ impl Sweep<'_> {
     /// [`Error::Interrupted`] if `watch` breaks.
     pub fn run(&self, watch: Watch<'_>) -> Result<Vec<Record>, Error> {
         let total: f64 = self.plans.iter().flat_map(|(_, specs)| specs).map(cost).sum();
-        if let Some(words) = self.forecast()? {
-            let _ = watch(Event::Note(words));
+        if self.forecast {
+            for words in Forecast::of(self.plans, self.cache, self.threads, 0)?.words() {
+                let _ = watch(Event::Note(words));
+            }
         }
         let (mut before, mut number) = (0.0, 0);
         let mut records = Vec::new();
@@ -94,8 +98,22 @@ impl Sweep<'_> {
             if let Some(words) = source.unlike_the_paper(&dataset).filter(|_| self.beside_the_paper) {
                 let _ = watch(Event::Note(words));
             }
+            let trains = specs.iter().filter(|spec| RunFeatures::trains(spec)).count();
+            if raw.is_none() && trains > 0 {
+                let runs = count(trains, "run");
+                let words = format!(
+                    "left out: {runs} on {} that train inside the encoder: they need images (`--images DIR --encoder ENCODER`) and a transformer \
+                     without an adapter",
+                    data.title(),
+                );
+                let _ = watch(Event::Note(words));
+            }
             for spec in specs {
                 number += 1;
+                if raw.is_none() && RunFeatures::trains(spec) {
+                    before += cost(spec);
+                    continue;
+                }
                 if let Some(record) = self.cache.and_then(|cache| cache.load(&data, spec, self.threads)) {
                     let _ = watch(Event::Done { cached: true, record: &record });
                     records.push(record);
@@ -108,7 +126,12 @@ impl Sweep<'_> {
                         let share = (before + progress.share * cost(spec)) / total;
                         (watch_both.borrow_mut())(Event::Task { share, progress })
                     };
-                    let mut say = |words: &str| (watch_both.borrow_mut())(Event::Adapt(words));
+                    let mut say = |notice: Notice<'_>| {
+                        (watch_both.borrow_mut())(match notice {
+                            Notice::Progress(words) => Event::Adapt(words),
+                            Notice::Warning(words) => Event::Note(words.to_owned()),
+                        })
+                    };
                     let resources = Resources::threads(self.threads);
                     let made = Plan::with_raw(&mut maps, dataset.clone(), raw.as_mut(), vec![spec.clone()], resources)
                         .and_then(|mut plan| plan.run_and_say(0, &mut say, &mut tell));
@@ -130,45 +153,6 @@ impl Sweep<'_> {
             }
         }
         Ok(records)
-    }
-
-    /// How long adaptation takes in the runs that are not in the cache; none if no run adapts the encoder.
-    fn forecast(&self) -> Result<Option<String>, Error> {
-        let adapts = |spec: &Spec| Wanted::of(spec).is_ok_and(|wanted| wanted != Wanted::Frozen);
-        let mut paces: HashMap<String, Pace> = HashMap::new();
-        let (mut seconds, mut prompts) = (0.0, false);
-        for (source, specs) in self.plans.iter().filter(|(_, specs)| specs.iter().any(adapts)) {
-            // Data that cannot be read are noted when their turn comes.
-            let (Some(raw), Ok(dataset)) = (source.raw(), source.open()) else { continue };
-            let data = source.data(&dataset);
-            let mut counted: Vec<Spec> = Vec::new();
-            for spec in specs.iter().filter(|spec| adapts(spec)) {
-                let known = shared(spec);
-                let done = self.cache.is_some_and(|cache| cache.load(&data, spec, self.threads).is_some());
-                if done || counted.contains(&known) {
-                    continue;
-                }
-                counted.push(known);
-                prompts |= Wanted::of(spec).is_ok_and(|wanted| wanted == Wanted::Raw);
-                let module = spec.adapt.clone().unwrap_or_default();
-                let pace = match paces.get(&module) {
-                    Some(pace) => *pace,
-                    None => *paces.entry(module).or_insert(raw.pace(spec)?),
-                };
-                seconds += Effort::of(spec, &dataset).map_or(0.0, |effort| effort.seconds(pace));
-            }
-        }
-        let rates =
-            |pace: &Pace| format!("{:.3} s per sample and epoch, {:.3} s to encode one", pace.train, pace.encode);
-        let slowest = paces.values().max_by(|a, b| a.train.total_cmp(&b.train));
-        Ok(slowest.map(|pace| {
-            format!(
-                "adaptation takes about {} on this machine ({}); {} after an interruption",
-                words(seconds),
-                rates(pace),
-                if prompts { "runs of prompt methods start again, others resume" } else { "it resumes" },
-            )
-        }))
     }
 }
 

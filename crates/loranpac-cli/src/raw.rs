@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use loranpac_bench::adapted::RawPlace;
+use loranpac_bench::raw::RawPlace;
 use loranpac_data::text::escape;
 use loranpac_encode::{Embedding, EmbeddingOptions, Encoder, FeatureSet, InputOptions, Inputs, Limits, Needs};
 

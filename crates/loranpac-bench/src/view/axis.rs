@@ -3,6 +3,7 @@
 use loranpac::{Schedule, Truncation, Width};
 use serde::Deserialize;
 
+use super::paper;
 use crate::chart::thousands;
 use crate::record::Record;
 use crate::spec::{AdaptFeatures, Scenario, Spec};
@@ -121,11 +122,12 @@ impl Axis {
     pub fn place(&self, record: &Record) -> Place {
         match self {
             Axis::Data => Place::text(record.data.title()),
+            Axis::Adapt => adaptation(&record.run.config.spec, Some(&record.data.key)),
             axis => axis.place_of(&record.run.config.spec),
         }
     }
 
-    pub(super) fn place_of(&self, spec: &Spec) -> Place {
+    pub(crate) fn place_of(&self, spec: &Spec) -> Place {
         match self {
             Axis::Data => Place::text(""),
             Axis::Method => Place::text(&spec.method),
@@ -159,12 +161,7 @@ impl Axis {
             },
             Axis::LiftSeed => Place::number(spec.lift_seed as f64, spec.lift_seed.to_string()),
             Axis::Gamma => Place::number(spec.gamma, spec.gamma.to_string()),
-            Axis::Adapt => match (&spec.adapt, spec.adapt_features) {
-                (None, _) => Place::text("-"),
-                (Some(module), AdaptFeatures::Adapted) => Place::text(module),
-                (Some(module), AdaptFeatures::Both) => Place::text(format!("{module}, both features")),
-                (Some(module), AdaptFeatures::Chosen) => Place::text(format!("{module}, chosen")),
-            },
+            Axis::Adapt => adaptation(spec, None),
             Axis::AdaptRate => match &spec.adapt {
                 None => Place::text("-"),
                 Some(_) => Place::number(spec.adapt_rate, spec.adapt_rate.to_string()),
@@ -175,6 +172,18 @@ impl Axis {
             },
         }
     }
+}
+
+/// What is trained inside the encoder, which features are learned, and whether its settings are those of EASE for a data set.
+fn adaptation(spec: &Spec, data: Option<&str>) -> Place {
+    let Some(module) = &spec.adapt else { return Place::text("-") };
+    let features = match spec.adapt_features {
+        AdaptFeatures::Adapted => "",
+        AdaptFeatures::Both => ", both features",
+        AdaptFeatures::Chosen => ", chosen",
+    };
+    let settings = if paper::is_ease(spec, data) { " as EASE" } else { "" };
+    Place::text(format!("{module}{settings}{features}"))
 }
 
 /// The width of a run as a column of widths shows it: E, infinity, or a dash for methods on plain features.

@@ -1,7 +1,7 @@
 //! The paper's tables. `bench/reference/paper_tables.py` makes them from the paper's source.
 
 use loranpac::Truncation;
-use loranpac::registry;
+use loranpac::registry::{self, Input};
 
 use crate::measure::Metric;
 use crate::paper::data_sets;
@@ -25,7 +25,7 @@ const TABLES: &[(&str, &str)] = tables![
     "ablation-rfm",
 ];
 
-/// Rate, samples per step and epochs of EASE on each data set; Stanford Cars has those of CIFAR100.
+/// Rate, samples per step and epochs of EASE on each data set; Stanford Cars has those of CIFAR100, as all other data sets here.
 const EASE: &[(&str, f64, usize, usize)] = &[
     ("cifar100", 0.025, 48, 20),
     ("imagenet-r", 0.05, 16, 20),
@@ -36,6 +36,29 @@ const EASE: &[(&str, f64, usize, usize)] = &[
     ("vtab", 0.03, 16, 45),
     ("stanfordcars", 0.025, 48, 20),
 ];
+
+/// Whether a run adapts the encoder with the settings of EASE for a data set; without one, for any.
+pub fn is_ease(spec: &Spec, data: Option<&str>) -> bool {
+    let is_same = |(_, rate, batch, epochs): &(&str, f64, usize, usize)| {
+        (*rate, *batch, *epochs) == (spec.adapt_rate, spec.adapt_batch, spec.adapt_epochs)
+    };
+    let of = |key: &str| EASE.iter().find(|(known, ..)| *known == key);
+    match data {
+        None => EASE.iter().any(is_same),
+        Some(key) => of(key).or(EASE.first()).is_some_and(is_same),
+    }
+}
+
+/// Whether a prompt method has the epochs that the paper used for a data set. Prompts may be selected batch by batch, as there, or not.
+fn has_usual_epochs(spec: &Spec, data: &str) -> bool {
+    let expected = match (data, spec.method.as_str()) {
+        ("imagenet-r", "codaprompt") => Some("50"),
+        ("imagenet-r", _) => Some("10"),
+        _ => None,
+    };
+    let others = spec.settings.keys().all(|name| ["epochs", "batchwise"].contains(&name.as_str()));
+    others && spec.settings.get("epochs").map(String::as_str) == expected
+}
 
 /// One number of a table.
 #[derive(Debug, Clone, PartialEq)]
@@ -150,6 +173,9 @@ impl Entry {
         let usual = Spec::new(&spec.method).normalised().is_ok_and(|plain| plain.lift == spec.lift);
         let adapts = spec.method().is_ok_and(|method| method.input.adapts());
         let frozen = spec.adapt.is_none();
+        if spec.method().is_ok_and(|method| method.input == Input::Raw) {
+            return self.setting.is_empty() && has_usual_epochs(spec, &self.data);
+        }
         match self.setting.split_once('=') {
             // Running times of EASE are those of its own settings.
             None if adapts => usual && spec.settings.is_empty() && self.same_adaptation(spec, "ease"),
@@ -167,16 +193,13 @@ impl Entry {
     /// Whether a run adapts the encoder as the paper does: with adapters, and the settings of RanPAC, or those of EASE for the data set.
     fn same_adaptation(&self, spec: &Spec, whose: &str) -> bool {
         let plain = Spec::new(&spec.method);
-        let ease =
-            EASE.iter().find(|(data, ..)| *data == self.data).map(|(_, rate, batch, epochs)| (*rate, *batch, *epochs));
-        let expected = match whose {
-            "ease" => ease,
-            _ => Some((plain.adapt_rate, plain.adapt_batch, plain.adapt_epochs)),
-        };
+        let is_plain = (spec.adapt_rate, spec.adapt_batch, spec.adapt_epochs)
+            == (plain.adapt_rate, plain.adapt_batch, plain.adapt_epochs);
+        let same = if whose == "ease" { is_ease(spec, Some(&self.data)) } else { is_plain };
         spec.adapt.as_deref() == Some("adapter")
             && spec.adapt_features == plain.adapt_features
             && spec.adapt_scale == plain.adapt_scale
-            && expected == Some((spec.adapt_rate, spec.adapt_batch, spec.adapt_epochs))
+            && same
     }
 }
 

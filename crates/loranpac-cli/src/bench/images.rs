@@ -4,10 +4,12 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use loranpac_bench::images::{self, FeatureFolder, ImageSet};
+use loranpac_bench::preflight::sketch;
+use loranpac_bench::raw::RawPlace;
 use loranpac_bench::source::Source;
 use loranpac_encode::{Inputs, Needs};
 
-use super::Args;
+use super::{Args, Forecasting};
 use crate::model::shown;
 use crate::raw::Raw;
 use crate::say::note;
@@ -15,7 +17,13 @@ use crate::words::count;
 
 /// Returns the feature files of the wanted data sets below a folder, and the names of missing ones. Every data set is
 /// listed before the first is encoded, so that a wrong layout is found before hours of work.
-pub fn sources(args: &Args, folder: &Path, wanted: &[String], raw: &Raw<'_>) -> Result<(Vec<Source>, Vec<String>)> {
+pub fn sources(
+    args: &Args,
+    folder: &Path,
+    wanted: &[String],
+    raw: &Raw<'_>,
+    forecast: Forecasting<'_>,
+) -> Result<(Vec<Source>, Vec<String>)> {
     let (sets, missing) = match wanted.iter().any(|name| name == "all") {
         true => (images::all(folder)?, Vec::new()),
         false => images::named(folder, wanted)?,
@@ -38,6 +46,27 @@ pub fn sources(args: &Args, folder: &Path, wanted: &[String], raw: &Raw<'_>) -> 
             work.push((set, inputs));
         }
     }
+    // The encoder is opened once to see whether it can be adapted.
+    let usual = raw.place(Vec::new(), raw.inputs(None));
+    let place = |set: &ImageSet| {
+        let (path, options) = set.place(&raw.inputs(None));
+        usual.clone().map(|usual| RawPlace { inputs: vec![path], options, ..usual })
+    };
+    let source = |set: &ImageSet| match place(set) {
+        Some(place) => files.source(set).with_raw(place),
+        None => files.source(set),
+    };
+    let outline =
+        |set: &ImageSet| work.iter().find(|(other, _)| *other == set).and_then(|(_, inputs)| inputs.outline());
+    let known = |set: &ImageSet| match (outline(set), place(set)) {
+        (Some(outline), Some(place)) => {
+            let dataset = sketch(&set.key, outline, raw.encoder.dim());
+            Source::encoded(&set.path, Vec::new(), dataset).called(&set.key).with_raw(place)
+        }
+        _ => source(set),
+    };
+    let left = work.iter().filter_map(|(_, inputs)| inputs.count_hint()).sum();
+    forecast(&sets.iter().map(known).collect::<Vec<_>>(), left)?;
     for (set, inputs) in work {
         let Some(listing) = inputs.outline().map(|outline| outline.digest) else { continue };
         let features = raw.gather(inputs, Needs::Experiment)?;
@@ -47,13 +76,6 @@ pub fn sources(args: &Args, folder: &Path, wanted: &[String], raw: &Raw<'_>) -> 
             note!("{}: {computed} of {} encoded, {} from the cache", set.key, count(all, "sample"), all - computed);
         }
     }
-    let source = |set: &ImageSet| {
-        let (path, options) = set.place(&raw.inputs(None));
-        match raw.place(vec![path], options) {
-            Some(place) => files.source(set).with_raw(place),
-            None => files.source(set),
-        }
-    };
     Ok((sets.iter().map(source).collect(), missing))
 }
 

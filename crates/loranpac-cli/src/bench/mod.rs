@@ -5,13 +5,17 @@ mod images;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+use loranpac::registry;
+use loranpac_bench::adapted::RunFeatures;
 use loranpac_bench::cache::Cache;
 use loranpac_bench::page::Report;
 use loranpac_bench::pilot;
+use loranpac_bench::preflight::Forecast;
 use loranpac_bench::recipe::{self, RECIPES, Recipe, Scale};
 use loranpac_bench::record::Record;
 use loranpac_bench::run::SCHEMA;
 use loranpac_bench::source::{self, Source};
+use loranpac_bench::spec::Spec;
 use loranpac_bench::sweep::Sweep;
 use loranpac_data::text::escape;
 use serde_json::json;
@@ -19,7 +23,7 @@ use serde_json::json;
 use crate::json::Json;
 use crate::model::{pool, shown};
 use crate::raw::RawArgs;
-use crate::say::{self, say};
+use crate::say::{self, note, say};
 use crate::threads::threads;
 use crate::words::count;
 use crate::{command, sweep, table};
@@ -51,6 +55,12 @@ pub struct Args {
     /// Use these data sets instead of the recipe's, separated by commas; all for every one in the folder
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     data: Vec<String>,
+    /// Run only these methods of the recipe, separated by commas
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    method: Vec<String>,
+    /// Leave out the runs that train inside the encoder
+    #[arg(long)]
+    frozen: bool,
     /// A smoke test in seconds: narrow, few samples, one seed; on the digits inside the program without --features
     #[arg(long)]
     quick: bool,
@@ -91,11 +101,32 @@ pub fn main(args: Args) -> Result<()> {
     }
     let threads = threads(args.threads)?;
     let pool = pool(threads)?;
-    let (sources, more) = pool.install(|| sources(&args, &recipe))?;
-    notes.splice(0..0, more);
+    args.method.iter().try_for_each(|name| registry::find(name).map(|_| ()))?;
     let cache = Cache::open(args.out.join("runs"))?;
-    let plans = recipe.plans(&sources, &scale)?;
-    let runs = Sweep { plans: &plans, cache: Some(&cache), threads, beside_the_paper: true };
+    let plan = |sources: &[Source]| -> Result<Vec<(Source, Vec<Spec>)>> {
+        let mut plans = recipe.plans(sources, &scale)?;
+        let is_wanted = |spec: &Spec| {
+            (args.method.is_empty() || args.method.contains(&spec.method))
+                && !(args.frozen && RunFeatures::trains(spec))
+        };
+        plans.iter_mut().for_each(|(_, specs)| specs.retain(is_wanted));
+        match plans.iter().all(|(_, specs)| specs.is_empty()) {
+            true => bail!("{} has no such runs (--method, --frozen)", recipe.name),
+            false => Ok(plans),
+        }
+    };
+    // What the runs cost is known from a listing: it is shown before images are encoded.
+    let forecast = |sources: &[Source], left: usize| -> Result<()> {
+        let forecast = Forecast::of(&plan(sources)?, Some(&cache), threads, left)?;
+        if !args.quiet {
+            forecast.words().iter().for_each(|words| note!("note: {}", escape(words)));
+        }
+        Ok(())
+    };
+    let (sources, more) = pool.install(|| sources(&args, &recipe, &forecast))?;
+    notes.splice(0..0, more);
+    let plans = plan(&sources)?;
+    let runs = Sweep { plans: &plans, cache: Some(&cache), threads, beside_the_paper: true, forecast: false };
     let records = pool.install(|| sweep::run(&runs, args.quiet, &mut notes, Some(&args.out)))?;
     if records.is_empty() {
         bail!("nothing could be run: {}", notes.join("; "));
@@ -155,14 +186,17 @@ fn find_recipe(name: &str) -> Result<(Recipe, Vec<String>)> {
     }
 }
 
+/// Says how long runs on some data sets take, of which a number of samples is not encoded yet.
+type Forecasting<'a> = &'a (dyn Fn(&[Source], usize) -> Result<()> + Sync);
+
 /// Returns the data sets, and notes about missing ones.
-fn sources(args: &Args, recipe: &Recipe) -> Result<(Vec<Source>, Vec<String>)> {
+fn sources(args: &Args, recipe: &Recipe, forecast: Forecasting<'_>) -> Result<(Vec<Source>, Vec<String>)> {
     let raw = args.raw.open(args.quiet)?;
     if let (Some(folder), Some(raw)) = (&args.images, &raw) {
         if args.raw.encoding.text.is_some() {
             bail!("--text has no effect on folders and archives");
         }
-        let (sources, missing) = images::sources(args, folder, wanted(args, recipe)?, raw)?;
+        let (sources, missing) = images::sources(args, folder, wanted(args, recipe)?, raw, forecast)?;
         return Ok((sources, skipped(&missing, "folder or archive")));
     }
     if raw.is_some() {

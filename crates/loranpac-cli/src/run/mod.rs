@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 use loranpac_bench::plan::Plan;
 use loranpac_bench::report;
 use loranpac_bench::run::{Run, SCHEMA};
+use loranpac_bench::say::Notice;
 use loranpac_data::text::escape;
 use serde_json::json;
 
@@ -58,9 +59,11 @@ fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
     save(args, &runs)?; // An unwritable path is reported now, not after hours.
     for (number, name) in names.iter().enumerate() {
         let bar = Bar::new(name, args.quiet);
-        let mut say = |words: &str| {
-            if !args.quiet {
-                note!("{}", escape(words));
+        let mut say = |notice: Notice<'_>| {
+            match notice {
+                Notice::Progress(words) if !args.quiet => note!("{}", escape(words)),
+                Notice::Progress(_) => {}
+                Notice::Warning(words) => note!("warning: {}", escape(words)),
             }
             ControlFlow::Continue(())
         };

@@ -32,7 +32,7 @@ pub fn main(args: &Args, threads: usize) -> Result<()> {
     args.json.save("")?; // An unwritable path is reported now, not after hours.
     let plans = [(source, stability::specs(&bases, classes)?)];
     let cache = args.report.as_ref().map(|folder| Cache::open(folder.join("runs"))).transpose()?;
-    let runs = Sweep { plans: &plans, cache: cache.as_ref(), threads, beside_the_paper: false };
+    let runs = Sweep { plans: &plans, cache: cache.as_ref(), threads, beside_the_paper: false, forecast: true };
     let mut notes = Vec::new();
     let records = sweep::run(&runs, args.quiet, &mut notes, args.report.as_deref())?;
     if records.is_empty() {
