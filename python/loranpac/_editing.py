@@ -138,7 +138,7 @@ class Editing(LearnerBase):
         self.classes_ = classes
         if self.encoder is None:
             self.encoder = next((own for model in others if (own := model._own_encoder()) is not None), None)
-            self._settled_encoder = (self.encoder, True)
+            self._settled_encoder = ((self.encoder, self.adapter), True)
         self._changed(calibrated=False)
         return self
 

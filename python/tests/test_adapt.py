@@ -328,6 +328,52 @@ def test_the_command_line_finds_the_adapter_of_a_model_from_python(place, tmp_pa
     assert LoRanPACClassifier.load(path).n_samples_seen_ == 24
 
 
+@pytest.mark.parametrize("concat", [False, True])
+def test_merged_models_keep_the_encoder_and_the_adapter(place, tmp_path, concat):
+    images, labels = pictures()
+    encoder = {"encoder": Encoder(place / "vit", adapter=place / "a.safetensors", concat=concat)}
+    if not concat:
+        encoder = {"encoder": str(place / "vit"), "adapter": str(place / "a.safetensors")}
+    halves = [(images[:6], labels[:6]), (images[6:], labels[6:])]
+    whole = LoRanPACClassifier(width=100, **encoder).fit(images, labels)
+
+    def check(model):
+        own = model._own_encoder()
+        assert (own.adapter, own.concat, own.location) == (str(place / "a.safetensors"), concat, str(place / "vit"))
+        assert model.n_samples_seen_ == 12
+        np.testing.assert_allclose(model.decision_function(images), whole.decision_function(images), atol=1e-4)
+
+    def part(number, **given):
+        return LoRanPACClassifier(width=100, **(given or encoder)).fit(*halves[number])
+
+    # In memory, and a copy of it on disk.
+    merged = part(0).merge(part(1))
+    check(merged)
+    merged.save(tmp_path / "a.lrp")
+    check(LoRanPACClassifier.load(tmp_path / "a.lrp"))
+    # By path, in both orders, and with the command line.
+    paths = [tmp_path / "0.lrp", tmp_path / "1.lrp"]
+    for number, path in enumerate(paths):
+        part(number).save(path)
+    check(LoRanPACClassifier.load(loranpac.merge_models(paths, tmp_path / "b.lrp")))
+    check(LoRanPACClassifier.load(loranpac.merge_models(paths[::-1], tmp_path / "c.lrp")))
+    command("merge", *paths, "-o", tmp_path / "d.lrp")
+    check(LoRanPACClassifier.load(tmp_path / "d.lrp"))
+    assert "adapted by" in command("inspect", tmp_path / "d.lrp")
+    # Loaded models, one after the other.
+    check(LoRanPACClassifier.load(paths[0]).merge(LoRanPACClassifier.load(paths[1])))
+    # A model that learned features adopts encoder and adapter, and keeps to them.
+    features = whole._own_encoder().encode(halves[0][0])
+    adopted = LoRanPACClassifier(width=100).fit(features, halves[0][1]).merge(part(1))
+    check(adopted)
+    assert adopted.encoder is not None and adopted._settled_encoder == ((adopted.encoder, None), True)
+    adopted.save(tmp_path / "e.lrp")
+    check(LoRanPACClassifier.load(tmp_path / "e.lrp"))
+    # The same encoder without the adapter is another one.
+    with pytest.raises(ValueError, match="another encoder|trained with"):
+        part(0).merge(LoRanPACClassifier(width=100, encoder=place / "vit").fit(*halves[1]))
+
+
 def test_estimators_keep_to_their_adapter(place):
     images, labels = pictures()
     for model in (LoRanPACClassifier(width=100), make("simplecil")):

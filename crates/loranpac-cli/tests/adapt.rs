@@ -167,14 +167,19 @@ fn runs_adapt_the_encoder_to_their_tasks() {
 fn runs_of_prompt_methods_learn_from_images_and_are_repeatable() {
     let world = World::new();
     let [encoder, photos, cache] = ["vit", "photos", "cache"].map(|name| world.place(name));
-    let words = ["run", "--data", &photos, "--encoder", &encoder, "--cache", &cache, "--json", "-", "--inc", "1"];
+    let words = ["run", "--data", &photos, "--encoder", &encoder, "--json", "-", "--inc", "1"];
     let few = ["--set", "epochs=2", "--set", "batch=3", "--set", "length=2", "--width", "30", "--quiet"];
     let runs = |more: &[&str]| -> serde_json::Value {
         let words = [&words[..], &few, &["--method", "l2p,dualprompt,codaprompt,simplecil"], more].concat();
         serde_json::from_str(&stdout(&loranpac(&words))).unwrap()
     };
-    let found = runs(&["--threads", "1"]);
-    let again = runs(&["--threads", "2"]);
+    let found = runs(&["--threads", "1", "--cache", &cache]);
+    let again = runs(&["--threads", "2", "--no-cache"]);
+    // The results are kept beside the features, as adapters are.
+    let kept = runs(&["--threads", "2", "--cache", &cache]);
+    for run in 0..3 {
+        assert_eq!(kept["runs"][run]["tasks"], found["runs"][run]["tasks"], "with the times of the first command");
+    }
     for (at, name) in ["l2p", "dualprompt", "codaprompt", "simplecil"].into_iter().enumerate() {
         let run = &found["runs"][at];
         assert_eq!((&run["method"], run["tasks"].as_array().unwrap().len()), (&name.into(), 2));
@@ -183,8 +188,9 @@ fn runs_of_prompt_methods_learn_from_images_and_are_repeatable() {
         assert_eq!(run["tasks"][1]["classes_seen"], 2);
     }
     assert_eq!(found["runs"][0]["config"]["method"]["epochs"], 2);
-    runs(&["--per-class", "2", "--set", "augment=false"]);
+    runs(&["--per-class", "2", "--set", "augment=false", "--cache", &cache]);
 
+    let words = [&words[..], &["--cache", &cache]].concat();
     let wrong = |more: &[&str], expected: &[&str]| refused(&[&words[..], more].concat(), expected);
     wrong(&["--method", "l2p", "--set", "epochs=x"], &["epochs"]);
     wrong(&["--method", "l2p", "--set", "top=11"], &["--set top=", "pool"]);
@@ -255,15 +261,27 @@ fn a_recipe_on_images_adapts_the_encoder_and_resumes() {
                 [[tables]]\ntitle = \"t\"\nrows = [\"method\", \"adapt\"]\ncolumns = [\"data\"]\nvalue = \"final\"\n";
     fs::write(&recipe, text).unwrap();
     let sets = world.place("sets");
-    let bench = || {
+    let bench_with = |more: &[&str]| {
         let words = ["bench", &recipe, "--images", &sets, "--encoder", &encoder, "--cache", &cache, "--out", &out];
-        let output = loranpac(&words);
+        let output = loranpac(&[&words[..], more].concat());
         (stdout(&output), String::from_utf8(output.stderr).unwrap())
     };
+    let bench = || bench_with(&[]);
+    let (words, notes) = bench_with(&["--frozen"]);
+    assert!(words.contains("1 run,") && !notes.contains("training inside"), "{words}{notes}");
+    let images = ["bench", &recipe, "--images", &sets, "--encoder", &encoder, "--cache", &cache, "--out", &out];
+    refused(&[&images[..], &["--method", "l2p"]].concat(), &["no such runs"]);
+    refused(&[&images[..], &["--method", "l3p"]].concat(), &["l3p"]);
+    fs::remove_dir_all(&out).unwrap();
     let (words, notes) = bench();
     assert!(words.contains("4 runs") && words.contains("ssf"), "{words}");
     assert!(!notes.contains("left out"), "{notes}");
-    assert!(notes.contains("--method ease") && notes.contains("adaptation takes about"), "{notes}");
+    let place = |words: &str| notes.find(words).unwrap_or_else(|| panic!("{words}: {notes}"));
+    // The forecast comes first, with encoding and a line for each row.
+    assert!(place("training inside the encoder takes about") < place("colours: 0 of 24 samples encoded"));
+    assert!(place("and encoding as it is") < place("note: adam (adapter): "));
+    assert!(place("note: ease (adapter): ") < place("note: simplecil (ssf): "));
+    assert!(place("note: simplecil (ssf): ") < place("--method ease"));
     // A run that is missing is made again with the adapters that were kept.
     let runs = fs::read_dir(Path::new(&out).join("runs")).unwrap().map(|entry| entry.unwrap().path());
     let ease = runs.filter(|path| path.display().to_string().contains("_ease_")).collect::<Vec<_>>();
@@ -274,4 +292,42 @@ fn a_recipe_on_images_adapts_the_encoder_and_resumes() {
     let (again, notes) = bench();
     assert_eq!((again, kept()), (words, 3));
     assert!(notes.contains("--method ease") && !notes.contains("--method adam"), "only what is missing: {notes}");
+    assert!(notes.contains("note: ease (adapter): ") && !notes.contains("adam (adapter)"), "{notes}");
+    // Without the images, one note for all of them.
+    let features = fs::read_dir(Path::new(&out).join("features")).unwrap().next().unwrap().unwrap().path();
+    let [features, other] = [features.display().to_string(), world.place("other")];
+    let output = loranpac(&["bench", &recipe, "--features", &features, "--out", &other]);
+    let notes = String::from_utf8(output.stderr.clone()).unwrap();
+    assert!(
+        stdout(&output).contains("1 run,") && notes.matches("left out: 3 runs on colours-").count() == 1,
+        "{notes}"
+    );
+}
+
+#[test]
+fn a_merged_model_finds_the_encoder_and_the_adapter_of_its_parts() {
+    let world = World::new();
+    stdout(&run(&world.adapt("a.safetensors", &[])));
+    let [encoder, photos, adapter, moved] =
+        ["vit", "photos", "a.safetensors", "b.safetensors"].map(|name| world.place(name));
+    for concat in [&[][..], &["--concat"]] {
+        let name = |name: &str| world.place(&format!("{name}{}.lrp", concat.len()));
+        let parts = [name("first"), name("second")];
+        for part in &parts {
+            let words = ["init", part, "--encoder", &encoder, "--adapter", &adapter, "--width", "100"];
+            stdout(&loranpac(&[&words[..], concat].concat()));
+        }
+        // One part has no samples: what it records is all that there is.
+        stdout(&loranpac(&["learn", &parts[1], &photos, "--no-cache"]));
+        for (number, order) in [[&parts[0], &parts[1]], [&parts[1], &parts[0]]].into_iter().enumerate() {
+            let merged = name(&format!("merged{number}-"));
+            stdout(&loranpac(&["merge", order[0], order[1], "-o", &merged]));
+            let words = stdout(&loranpac(&["inspect", &merged]));
+            assert!(words.contains("adapted by ") && words.contains("a.safetensors"), "{words}");
+            stdout(&loranpac(&["eval", &merged, &photos, "--no-cache"]));
+            fs::rename(&adapter, &moved).unwrap();
+            refused(&["eval", &merged, &photos, "--no-cache"], &["is not found", "a.safetensors"]);
+            fs::rename(&moved, &adapter).unwrap();
+        }
+    }
 }
