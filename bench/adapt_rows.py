@@ -1,10 +1,10 @@
 """Every method that adapts the encoder, from images to a table, on a ViT-Ti with random weights.
 
-    python bench/adapt_rows.py RAW WORK [--sets cub40,cifar100] [--epochs 2] [--train 6] [--test 4] [--rows adam:adapter,ease:adapter]
+    python bench/adapt_rows.py RAW WORK [--sets cub40,cifar100] [--epochs 2] [--train 6] [--test 4] [--rows adam:adapter,l2p:]
 
 RAW has cub40-images.tar and cifar100-images.tar. WORK takes a few images of each class, the encoder, and the cache of features. Adapters are removed
 before each row, so that its time includes its training. The weights are random: the table shows that all rows run and what they cost. Its
-accuracies mean nothing.
+accuracies mean nothing. A stream has five tasks, and each training --epochs epochs.
 """
 
 import argparse
@@ -32,6 +32,8 @@ ROWS = [
     ("loranpac-soft", "adapter", ["--width", "2000"]),
     ("loranpac-soft", "adapter", ["--width", "infinite"]),
 ]
+
+PROMPTS = ["l2p", "dualprompt", "codaprompt"]
 
 
 def small_set(archive, folder, train, test):
@@ -65,6 +67,8 @@ def run(args, data, encoder, cache, method, module, more):
     command += ["--method", method, "--inc", str(classes // 5), "--eval", "final", "--threads", str(args.threads), "--quiet", "--json", "-", *more]
     if module:
         command += ["--adapt", module, "--adapt-epochs", str(args.epochs)]
+    if method in PROMPTS:
+        command += ["--set", f"epochs={args.epochs}"]
     done = subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True)
     return json.loads(done.stdout)["runs"]
 

@@ -23,7 +23,7 @@ pub mod paper;
 pub mod pilot;
 pub mod plan;
 pub mod preflight;
-mod prompted;
+pub mod prompted;
 pub mod raw;
 pub mod recipe;
 pub mod record;

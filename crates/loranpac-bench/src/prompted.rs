@@ -18,8 +18,11 @@ use crate::say::{Say, progress, warn};
 use crate::spec::Spec;
 use crate::stream::Task;
 
-/// The settings of a run: those of the literature, unless others were given.
-pub(crate) fn settings(spec: &Spec) -> Result<PromptSettings, Error> {
+/// The settings of a run of a prompt method: those of the literature, unless others were given.
+///
+/// # Errors
+/// If the method is none, or a setting cannot be read.
+pub fn settings(spec: &Spec) -> Result<PromptSettings, Error> {
     let kind = match spec.method.as_str() {
         "l2p" => PromptKind::L2p,
         "dualprompt" => PromptKind::DualPrompt,

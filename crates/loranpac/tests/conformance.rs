@@ -30,7 +30,7 @@ impl std::ops::Deref for Subject {
 
 fn subjects() -> impl Iterator<Item = Subject> {
     let widths = |method: &Method| if method.infinite { &[FINITE, Width::Infinite][..] } else { &[FINITE] };
-    // Methods on images and texts have their learners, and the tests of these, in another crate.
+    // Methods on images and texts have their learners in another crate; `crates/loranpac-cli/tests/conformance.rs` is their suite.
     let ours = METHODS.iter().filter(|method| method.input != Input::Raw);
     ours.flat_map(move |method| widths(method).iter().map(move |width| Subject { method, width: *width }))
 }
