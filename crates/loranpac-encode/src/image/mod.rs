@@ -7,6 +7,7 @@
 
 mod colour;
 mod jpeg;
+mod tiff;
 
 use std::io::Cursor;
 
@@ -69,6 +70,7 @@ pub fn decode(name: &str, bytes: &[u8], limits: &Limits) -> Result<Image, Error>
 pub(crate) fn claimed_pixels(bytes: &[u8]) -> u64 {
     let size = match format(bytes) {
         Ok(ImageFormat::Jpeg) => jpeg::size(bytes),
+        Ok(ImageFormat::Tiff) if tiff::check_directory(bytes).is_err() => None,
         Ok(format) => fenced(|| {
             let decoder = ImageReader::with_format(Cursor::new(bytes), format).into_decoder();
             decoder.ok().map(|decoder| decoder.dimensions())
@@ -120,6 +122,9 @@ fn format(bytes: &[u8]) -> Result<ImageFormat, ImageProblem> {
 
 /// Decodes every format but JPEG.
 fn other(bytes: &[u8], format: ImageFormat, limits: &Limits) -> Result<Image, ImageProblem> {
+    if format == ImageFormat::Tiff {
+        tiff::check_directory(bytes)?;
+    }
     let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
     let mut own = DecoderLimits::default();
     own.max_alloc = Some(limits.bytes);
