@@ -3,9 +3,8 @@
 use crate::problem::ImageProblem;
 
 /// Tags whose values the decoder reads. Others, such as colour profiles and private ones, stay in the file.
-const READ: [u16; 20] = [
-    256, 257, 258, 259, 262, 273, 274, 277, 278, 279, 284, 317, 322, 323, 324, 325, 338, 339, 347, 530,
-];
+const READ: [u16; 20] =
+    [256, 257, 258, 259, 262, 273, 274, 277, 278, 279, 284, 317, 322, 323, 324, 325, 338, 339, 347, 530];
 
 /// The most values of all these tags: a decoded value takes 32 bytes, and a copy of it 8.
 const MOST_VALUES: u64 = 3 << 20;
@@ -19,7 +18,8 @@ pub(super) fn check_directory(bytes: &[u8]) -> Result<(), ImageProblem> {
         let add = |sum: u32, byte: &u8| sum << 8 | u32::from(*byte);
         Some(if little { bytes.rev().fold(0, add) } else { bytes.fold(0, add) })
     };
-    let Some((start, entries)) = number(4, 4).and_then(|start| Some((start as usize, number(start as usize, 2)?))) else {
+    let Some((start, entries)) = number(4, 4).and_then(|start| Some((start as usize, number(start as usize, 2)?)))
+    else {
         return Ok(());
     };
     let mut values = 0;
@@ -72,7 +72,9 @@ mod tests {
         for little in [false, true] {
             let check = |entries: &[(u16, u16, u32)]| check_directory(&file(little, entries));
             assert_eq!(check(&[(256, 3, 500), (273, 4, 250), (347, 7, 1_000), (530, 5, 125)]), Ok(()));
-            for (tag, kind, count) in [(257, 3, 501), (273, 4, 251), (347, 7, 1_001), (530, 5, 126), (279, 16, u32::MAX)] {
+            for (tag, kind, count) in
+                [(257, 3, 501), (273, 4, 251), (347, 7, 1_001), (530, 5, 126), (279, 16, u32::MAX)]
+            {
                 assert!(matches!(check(&[(256, 3, 1), (tag, kind, count)]), Err(ImageProblem::Damaged(_))), "{tag}");
             }
             // Metadata that are not read are no reason to refuse the pixels.
