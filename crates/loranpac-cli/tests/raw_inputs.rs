@@ -300,6 +300,20 @@ fn empty_lines_of_standard_input_are_refused_or_skipped() {
     assert_eq!((list.len(), list[1_000].as_str()), (1_001, "skipped: 234 more inputs"));
 }
 
+#[cfg(unix)]
+#[test]
+fn an_encoder_whose_name_is_not_utf_8_is_named() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = Place::new();
+    let mut command = place.command(&["init", &place.at("m.lrp"), "--encoder"]);
+    let output = command.arg(std::ffi::OsStr::from_bytes(b"caf\xe9/vit")).output().unwrap();
+    let message = notes(&output);
+    assert!(
+        output.status.code() == Some(2) && message.starts_with("error: caf\u{fffd}/vit is not valid UTF-8"),
+        "{message}"
+    );
+}
+
 #[test]
 fn the_row_of_an_answer_is_that_of_the_input() {
     let place = Place::new();
@@ -367,7 +381,7 @@ fn lines_of_standard_input_are_learned_in_little_memory() {
         let mut command = Command::new("sh");
         command.args([
             "-c",
-            "ulimit -v 700000 && exec \"$@\"",
+            "ulimit -v 400000 && exec \"$@\"",
             "sh",
             env!("CARGO_BIN_EXE_loranpac"),
             "learn",
@@ -379,9 +393,9 @@ fn lines_of_standard_input_are_learned_in_little_memory() {
         std::io::Write::write_all(&mut child.stdin.take().unwrap(), input.as_bytes()).unwrap();
         child.wait_with_output().unwrap()
     };
-    // Their features would need 820 MB.
-    stdout(&learn(100_000));
-    assert_eq!(json_of(&place, &["inspect", &model, "--json"])["samples"], 100_000);
+    // Their features would need 330 MB.
+    stdout(&learn(40_000));
+    assert_eq!(json_of(&place, &["inspect", &model, "--json"])["samples"], 40_000);
 }
 
 #[cfg(target_os = "linux")]
