@@ -46,7 +46,7 @@ fn a_piece_can_come_from_two_row_groups() {
 fn half_precision_and_no_labels_are_read() {
     let bytes = write(&[(Features::Split(&[1.5, -2.0]), Labels::None, None)], 1, WriterProperties::default());
     let batches = read(&bytes, &Options::default()).unwrap();
-    assert_eq!(batches, [Batch { x: vec![1.5, -2.0], labels: None, names: None, rows: vec![0] }]);
+    assert_eq!(batches, [Batch { x: vec![1.5, -2.0], labels: None, names: None, rows: vec![0, 1] }]);
 }
 
 #[test]
