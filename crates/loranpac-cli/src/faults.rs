@@ -22,7 +22,20 @@ pub fn words(error: &anyhow::Error, command: Option<&clap::Command>) -> String {
             text = format!("{text}: {words}");
         }
     }
-    text
+    match flag("skip-bad").filter(|_| error.chain().any(is_of_one_input)) {
+        Some(flag) => format!("{text}; {flag} skips such inputs"),
+        None => text,
+    }
+}
+
+/// Whether an error is one of the contents of a single input.
+fn is_of_one_input(cause: &(dyn std::error::Error + 'static)) -> bool {
+    use loranpac_encode::Error;
+    let source = match cause.downcast_ref() {
+        Some(loranpac_data::Error::Source(source)) => source.downcast_ref(),
+        _ => cause.downcast_ref(),
+    };
+    matches!(source, Some(Error::Input { .. } | Error::Image { .. }))
 }
 
 /// Returns a text in which settings are named by the flags of the command with these arguments.

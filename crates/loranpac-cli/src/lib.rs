@@ -21,7 +21,7 @@ mod table;
 mod threads;
 mod words;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::Write;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -113,9 +113,10 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     if let Err(error) = json::check(&arguments, name.as_deref().is_some_and(takes_spaced_json)) {
         return report(Err(error), None);
     }
+    let odd = arguments.iter().find(|argument| argument.to_str().is_none()).cloned();
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
-        Err(usage) => return explain(&usage),
+        Err(usage) => return explain(&usage, odd.as_deref()),
     };
     let result = match cli.command {
         Command::Demo(args) => demo::main(args),
@@ -154,8 +155,15 @@ fn takes_spaced_json(name: &str) -> bool {
     arguments.any(|argument| argument.get_long() == Some("json") && !argument.is_require_equals_set())
 }
 
-/// Prints help or a usage error; returns the exit code.
-fn explain(usage: &clap::Error) -> u8 {
+/// Prints help or a usage error; returns the exit code. `odd` is an argument that is not valid UTF-8.
+fn explain(usage: &clap::Error, odd: Option<&OsStr>) -> u8 {
+    if let (clap::error::ErrorKind::InvalidUtf8, Some(odd)) = (usage.kind(), odd) {
+        let odd = loranpac_data::text::escape(&odd.to_string_lossy()).into_owned();
+        note!(
+            "error: {odd} is not valid UTF-8, which is possible for models, inputs and outputs only; rename it, or give a link to it"
+        );
+        return 2;
+    }
     if usage.use_stderr() {
         usage.render().to_string().trim_end().lines().for_each(|line| note!("{line}"));
         return 2;

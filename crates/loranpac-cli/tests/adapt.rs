@@ -77,10 +77,18 @@ fn a_model_finds_the_adapter_that_it_was_made_with() {
         assert!(stdout(&loranpac(&["inspect", &model])).contains("adapted by "));
         stdout(&loranpac(&["learn", &model, &photos, "--no-cache"]));
         stdout(&loranpac(&["eval", &model, &photos, "--no-cache", "--encoder", &encoder]));
-        refused(&["eval", &model, &photos, "--no-cache", "--adapter", &other], &["digest"]);
+        let another = ["other.safetensors is not the one of the model", "digest"];
+        refused(&["eval", &model, &photos, "--no-cache", "--adapter", &other], &another);
         // Elsewhere under another name, it must be given.
         fs::rename(&adapter, &moved).unwrap();
-        refused(&["eval", &model, &photos, "--no-cache"], &["is not found", "a.safetensors"]);
+        let missing = ["the adapter", "a.safetensors of the model is not found; give its place with --adapter"];
+        refused(&["eval", &model, &photos, "--no-cache"], &missing);
+        // Another one in its place, or no adapter.
+        for (contents, reason) in [(fs::read(&other).unwrap(), "digest"), (b"damaged".to_vec(), "a.safetensors")] {
+            fs::write(&adapter, contents).unwrap();
+            refused(&["eval", &model, &photos, "--no-cache"], &["a.safetensors is not the one of the model", reason]);
+        }
+        fs::remove_file(&adapter).unwrap();
         stdout(&loranpac(&["eval", &model, &photos, "--no-cache", "--adapter", &moved]));
         fs::rename(&moved, &adapter).unwrap();
         // Beside the model it is found.
@@ -219,7 +227,8 @@ fn a_run_chooses_between_frozen_and_adapted_features_and_records_why() {
     let run = |data: &str, more: &[&str]| -> (serde_json::Value, String) {
         let words =
             ["run", "--data", data, "--encoder", &encoder, "--cache", &cache, "--method", "simplecil", "--inc", "4"];
-        let words = [&words[..], &["--adapt-epochs", "2", "--adapt-batch", "3", "--json", "-"], more].concat();
+        let adapt = if more.is_empty() { &[][..] } else { &["--adapt-epochs", "2", "--adapt-batch", "3"] };
+        let words = [&words[..], adapt, &["--json", "-"], more].concat();
         let output = loranpac(&words);
         let mut found: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
         (found["runs"][0].take(), String::from_utf8(output.stderr).unwrap())

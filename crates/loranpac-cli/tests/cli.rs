@@ -238,6 +238,17 @@ fn mistakes_are_named() {
         &["--truncate", "0.5", "--method", "min-norm,simplecil"],
         &["--truncate has no effect on min-norm, simplecil"],
     );
+    for (flag, value) in [
+        ("--adapt-epochs", "3"),
+        ("--adapt-rate", "0.1"),
+        ("--adapt-batch", "9"),
+        ("--adapt-scale", "2"),
+        ("--adapt-features", "both"),
+    ] {
+        with(&[flag, value], &[&format!("{flag} has no effect on loranpac; add --adapt MODULE")]);
+    }
+    with(&["--adapt", "lora", "--method", "l2p"], &["--adapt has no effect on l2p"]);
+    with(&["--adapt", "adapter", "--adapt-epochs", "3", "--method", "adam"], &["adam trains inside the encoder"]);
     with(&["--lift", "relu", "--projection", "p.npy"], &["no projection"]);
     with(&["--json", "no/such/folder/result.json"], &["cannot write no/such/folder/result.json"]);
     with(&["--set", "ridge"], &["KEY=VALUE"]);

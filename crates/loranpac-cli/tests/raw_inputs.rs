@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use common::raw::{Place, bitmap, images, json_of, lines, texts, vit};
-use common::stdout;
+use common::{npy, stdout};
 
 /// What a command prints to standard error.
 fn notes(output: &std::process::Output) -> String {
@@ -135,6 +135,8 @@ fn errors_about_standard_input_say_so() {
     check(&csv, "text,label,split\nfine,a,test\n", "no input whose split is train");
     check(&csv, "other,label\nfine,a\n", "no text column text");
     check(&["--format", "txt"], "a text without a label\n", "no labels");
+    check(&["--format", "txt", "--text", "text"], "a text\n", "leave out --text");
+    check(&["--format", "csv", "--text", "body"], "one,two\n1,2\n", "no text column body; the file has one, two");
     check(&["--format", "nonsense", "--text", "text"], "", "there is no format \"nonsense\"");
     check(&["--format", "npz", "--text", "text"], "", "npz has no columns of texts");
     let all = fs::read_to_string(&table).unwrap();
@@ -277,6 +279,142 @@ fn standard_input_is_checked_like_a_file() {
 }
 
 #[test]
+fn empty_lines_of_standard_input_are_refused_or_skipped() {
+    let place = Place::new();
+    let (model, _) = place.tickets();
+    let lines = "refund my money\n  \nparcel\n";
+    let predict = |more: &[&str], input: &str| {
+        place.with_input(&[&["predict", &model, "-", "--format", "txt"], more].concat(), input)
+    };
+    let refused = predict(&[], lines);
+    let message = "error: standard input:2: the text is empty; --skip-bad skips such inputs\n";
+    assert!(!refused.status.success() && notes(&refused) == message, "{}", notes(&refused));
+    let skipped = predict(&["--skip-bad"], lines);
+    assert_eq!(stdout(&skipped).lines().count(), 3);
+    assert!(notes(&skipped).contains("skipped: standard input:2: the text is empty"), "{}", notes(&skipped));
+    // The list of what was skipped has an end.
+    let output = predict(&["--skip-bad"], &("\n".repeat(1_234) + "parcel\n"));
+    stdout(&output);
+    let list: Vec<String> =
+        notes(&output).lines().filter(|line| line.starts_with("skipped: ")).map(str::to_owned).collect();
+    assert_eq!((list.len(), list[1_000].as_str()), (1_001, "skipped: 234 more inputs"));
+}
+
+#[cfg(unix)]
+#[test]
+fn an_encoder_whose_name_is_not_utf_8_is_named() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = Place::new();
+    let mut command = place.command(&["init", &place.at("m.lrp"), "--encoder"]);
+    let output = command.arg(std::ffi::OsStr::from_bytes(b"caf\xe9/vit")).output().unwrap();
+    let message = notes(&output);
+    assert!(
+        output.status.code() == Some(2) && message.starts_with("error: caf\u{fffd}/vit is not valid UTF-8"),
+        "{message}"
+    );
+}
+
+#[test]
+fn the_row_of_an_answer_is_that_of_the_input() {
+    let place = Place::new();
+    let (model, _) = place.tickets();
+    let rows = |file: &str, more: &[&str]| {
+        let answers = place.say(&[&["predict", &model, file, "--to", "jsonl"], more].concat());
+        let row = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["row"].as_u64().unwrap();
+        answers.lines().map(row).collect::<Vec<_>>()
+    };
+    let table = place.at("inbox.csv");
+    fs::write(&table, "text,split\nrefund,test\n\" \",test\nparcel,train\nlogin,test\n").unwrap();
+    assert_eq!(rows(&table, &["--skip-bad"]), [0, 3]);
+    assert_eq!(rows(&table, &["--skip-bad", "--split", "train"]), [2]);
+    let folder = place.path().join("inbox");
+    fs::create_dir(&folder).unwrap();
+    for (name, text) in [("a.txt", "refund"), ("b.txt", " "), ("c.txt", "parcel")] {
+        fs::write(folder.join(name), text).unwrap();
+    }
+    assert_eq!(rows(&folder.display().to_string(), &["--skip-bad"]), [0, 2]);
+    let lines = place.with_input(&["predict", &model, "-", "--format", "txt", "--skip-bad"], "refund\n\nparcel\n");
+    assert_eq!(lines_of(&stdout(&lines)), ["row", "0", "2"]);
+    // Features, of which some belong to the other split.
+    let features = place.at("features.jsonl");
+    let row = |split: &str| format!("{{\"x\": {:?}, \"split\": \"{split}\"}}\n", vec![0.5; 2048]);
+    fs::write(&features, row("train") + &row("test") + &row("train") + &row("test")).unwrap();
+    assert_eq!(rows(&features, &[]), [1, 3]);
+}
+
+/// The first cells of an answer.
+fn lines_of(answer: &str) -> Vec<String> {
+    lines(answer).into_iter().map(|cells| cells[0].clone()).collect()
+}
+
+#[test]
+fn a_number_and_a_text_that_look_the_same_are_edited_by_names_of_their_own() {
+    let place = Place::new();
+    let (model, table) = (place.at("m.lrp"), place.at("t.jsonl"));
+    place.say(&["init", &model, "--dim", "2", "--width", "20"]);
+    let row = |x: &str, label: &str| format!("{{\"x\": [{x}, 1], \"label\": {label}}}\n");
+    fs::write(&table, row("0.5", "1") + &row("0.7", "\"1\"") + &row("0.9", "\"cat\"")).unwrap();
+    place.say(&["learn", &model, &table]);
+    let labels = || {
+        let classes = json_of(&place, &["inspect", &model, "--json"])["classes"].clone();
+        classes.as_array().unwrap().iter().map(|class| class["label"].clone()).collect::<Vec<_>>()
+    };
+    for command in [&["forget", &model, "1"][..], &["rename", &model, "1", "one"], &["rename", &model, "cat", "1"]] {
+        place.refused(command, &["write number:1 or text:1"]);
+    }
+    place.refused(&["learn", &model, &table, "--class", "1"], &["write number:1 or text:1"]);
+    place.say(&["rename", &model, "text:1", "one"]);
+    assert_eq!(labels(), [serde_json::json!(1), "one".into(), "cat".into()]);
+    place.say(&["rename", &model, "cat", "text:1"]);
+    place.say(&["forget", &model, "number:1"]);
+    assert_eq!(labels(), [serde_json::json!("one"), "1".into()]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn lines_of_standard_input_are_learned_in_little_memory() {
+    let place = Place::new();
+    let model = place.at("m.lrp");
+    place.say(&["init", &model, "--encoder", "text-ngrams", "--width", "50"]);
+    let learn = |rows: usize| {
+        let input: String = (0..rows).map(|row| format!("ticket {}\n", row % 500)).collect();
+        let mut command = Command::new("sh");
+        command.args([
+            "-c",
+            "ulimit -v 400000 && exec \"$@\"",
+            "sh",
+            env!("CARGO_BIN_EXE_loranpac"),
+            "learn",
+            &model,
+            "-",
+        ]);
+        command.args(["--format", "txt", "--class", "a", "--defer", "--no-cache", "--threads", "1"]);
+        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), input.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    };
+    // Their features would need 330 MB.
+    stdout(&learn(40_000));
+    assert_eq!(json_of(&place, &["inspect", &model, "--json"])["samples"], 40_000);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn features_of_standard_input_beyond_the_memory_are_refused() {
+    let place = Place::new();
+    let model = place.at("m.lrp");
+    place.say(&["init", &model, "--dim", "1000", "--width", "50"]);
+    let file = place.path().join("x.npy");
+    npy(&file, "<f4", "(60000, 1000)", vec![0; 240_000_000]);
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -v 400000 && exec \"$@\"", "sh", env!("CARGO_BIN_EXE_loranpac"), "learn", &model, "-"]);
+    command.args(["--format", "npy", "--class", "a", "--threads", "1"]).stdin(fs::File::open(&file).unwrap());
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", notes(&output));
+    assert!(notes(&output).contains("standard input needs about") && notes(&output).contains("--task-size"));
+}
+
+#[test]
 fn inputs_of_standard_input_that_are_skipped_are_listed() {
     let place = Place::new();
     let model = place.at("m.lrp");
@@ -316,8 +454,9 @@ fn an_image_that_cannot_be_used_is_named_with_its_folder_or_archive() {
     assert!(Command::new("tar").args(["cf", &archive, "-C", &place.at("photos"), "red"]).status().unwrap().success());
     let packed = place.at("packed.tar.gz");
     assert!(Command::new("tar").args(["czf", &packed, "-C", &place.at("photos"), "red"]).status().unwrap().success());
-    for source in [&place.at("photos"), &archive, &packed] {
-        let named = format!("{source}: red/b.bmp: not an image");
+    for (source, between) in [(&place.at("photos"), "/"), (&place.at("photos/"), ""), (&archive, ": "), (&packed, ": ")]
+    {
+        let named = format!("error: {source}{between}red/b.bmp: not an image");
         place.refused(&["embed", "image-basic", source, "-o", &place.at("o.npz")], &[&named]);
     }
 }

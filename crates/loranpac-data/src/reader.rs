@@ -148,26 +148,31 @@ impl Reader {
             }
             check_features(&self.path, &piece.x, dim, self.row)?;
             let splits = splits(&self.path, &piece, self.row)?;
-            let Piece { mut x, tags: [mut labels, ..], mut names } = piece;
-            self.row += x.len() / dim;
+            let Piece { mut x, tags: [mut labels, ..], mut names, mut rows } = piece;
+            let count = x.len() / dim;
+            if rows.is_empty() {
+                rows.extend(self.row..self.row + count);
+            }
+            self.row += count;
             if let Some(splits) = splits {
                 let chosen = || splits.iter().map(|&split| split == self.split);
-                let mut rows = chosen();
-                labels.retain(|_| rows.next() == Some(true));
-                let mut rows = chosen();
-                names.retain(|_| rows.next() == Some(true));
+                let mut taken = chosen();
+                labels.retain(|_| taken.next() == Some(true));
+                let mut taken = chosen();
+                names.retain(|_| taken.next() == Some(true));
+                let mut taken = chosen();
+                rows.retain(|_| taken.next() == Some(true));
                 let mut values = chosen().flat_map(|row| std::iter::repeat_n(row, dim));
                 x.retain(|_| values.next() == Some(true));
             }
             if !x.is_empty() {
-                let first = self.returned;
-                self.returned += x.len() / dim;
+                self.returned += rows.len();
                 self.ended = false;
                 let names = Some(names).filter(|names| !names.is_empty());
                 if let Some(class) = &self.class {
-                    labels = vec![class.clone(); x.len() / dim];
+                    labels = vec![class.clone(); rows.len()];
                 }
-                return Ok(Some(Batch { x, labels: self.has_labels().then_some(labels), names, first }));
+                return Ok(Some(Batch { x, labels: self.has_labels().then_some(labels), names, rows }));
             }
         }
     }
@@ -222,7 +227,7 @@ pub(crate) fn format_of(path: &Path, options: &Options, advice: &'static str) ->
 /// Refuses features that no model accepts: not finite, or too large. `first` is the number of the first row.
 pub(crate) fn check_features(path: &Path, x: &[f32], dim: usize, first: usize) -> Result<(), Error> {
     let checked = Features::new(x, dim).and_then(|x| x.validate(dim));
-    checked.map_err(|source| Error::Feature { path: path.to_owned(), source: source.after_rows(first) })
+    checked.map_err(|source| Error::Feature { path: path.to_owned(), source: source.at_row(|row| first + row) })
 }
 
 /// The split of each row, if there is a column for it. `first` is the number of the first row.

@@ -98,8 +98,8 @@ pub struct Batch {
     pub labels: Option<Vec<Label>>,
     /// Names of the samples, if they were encoded from raw inputs.
     pub names: Option<Vec<String>>,
-    /// Number of the first sample among all samples of the split, from 0.
-    pub first: usize,
+    /// Row of each sample in the file or the array, from 0: other splits and inputs that were skipped count.
+    pub rows: Vec<usize>,
 }
 
 /// A sample can have three tags besides its features: a label, a split and a domain. Arrays of this length are indexed
@@ -161,4 +161,6 @@ pub struct Piece {
     pub tags: [Vec<Label>; TAGS],
     /// Names of the samples.
     pub names: Vec<String>,
+    /// Row of each sample; empty if rows follow one another.
+    pub rows: Vec<usize>,
 }

@@ -25,6 +25,9 @@ const DECODED: usize = 8;
 /// Pixels of decoded images beyond which they are encoded.
 const MOST_PIXELS: usize = 64_000_000;
 
+/// Skipped inputs that are listed.
+const MOST_LISTED: usize = 1_000;
+
 /// How inputs are encoded.
 #[derive(Debug, Clone, Default)]
 pub struct EmbeddingOptions {
@@ -43,7 +46,10 @@ pub struct Embedding {
     layers: Vec<usize>,
     cache: Option<Cache>,
     options: EmbeddingOptions,
-    skipped: Vec<Error>,
+    /// Why inputs were skipped.
+    skipped: Vec<String>,
+    /// Inputs that were skipped besides these.
+    unlisted: usize,
     computed: usize,
 }
 
@@ -56,6 +62,8 @@ pub struct Encoded {
     pub tags: Vec<Tags>,
     /// A row of features for each.
     pub features: Vec<f32>,
+    /// Their rows ([`Input::row`]).
+    pub rows: Vec<usize>,
 }
 
 impl Embedding {
@@ -79,7 +87,7 @@ impl Embedding {
         if let Some(cache) = &mut cache {
             check_probe(&*encoder, cache)?;
         }
-        Ok(Embedding { inputs, encoder, layers, cache, options, skipped: Vec::new(), computed: 0 })
+        Ok(Embedding { inputs, encoder, layers, cache, options, skipped: Vec::new(), unlisted: 0, computed: 0 })
     }
 
     /// The digest under which the features of an encoder's layers are cached. It contains the version of what turns files
@@ -129,14 +137,12 @@ impl Embedding {
         self.cache
     }
 
-    /// Why inputs were skipped so far.
-    pub fn skipped(&self) -> &[Error] {
-        &self.skipped
-    }
-
-    /// Files that were skipped because they are of another kind.
-    pub fn other_files(&self) -> impl Iterator<Item = &str> {
-        self.inputs.skipped()
+    /// Why inputs were skipped so far, files of other kinds first. After many of them, the last entry is the number of the
+    /// others.
+    pub fn skipped(&self) -> Vec<String> {
+        let other = |name: &str| format!("{name}: not a kind of file that this encoder reads");
+        let more = (self.unlisted > 0).then(|| format!("{} more inputs", self.unlisted));
+        self.inputs.skipped().map(other).chain(self.skipped.iter().cloned()).chain(more).collect()
     }
 
     /// The next batch; none at the end.
@@ -184,7 +190,10 @@ impl Embedding {
         if !self.options.skip_bad || !error.concerns_one_input() {
             return Err(error);
         }
-        self.skipped.push(error);
+        match self.skipped.len() {
+            MOST_LISTED.. => self.unlisted += 1,
+            _ => self.skipped.push(error.to_string()),
+        }
         Ok(())
     }
 
@@ -224,6 +233,7 @@ impl Embedding {
         for (at, input) in batch.into_iter().enumerate() {
             if let Some(row) = &rows[*first.entry(keys[at]).or_insert(at)] {
                 encoded.features.extend_from_slice(row);
+                encoded.rows.push(input.row);
                 encoded.names.push(input.name);
                 encoded.tags.push(input.tags);
             }

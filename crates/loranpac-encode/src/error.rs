@@ -84,6 +84,28 @@ pub enum Error {
         /// Where it was looked for, and what was found there.
         tried: String,
     },
+    /// The adapter of a model is not found.
+    #[error(
+        "the adapter {adapter} of the model is not found; give its place with `adapter`, or name its folder in the environment \
+         variable LORANPAC_ENCODERS",
+        adapter = adapter.display()
+    )]
+    AdapterNotFound {
+        /// Where the adapter was.
+        adapter: PathBuf,
+    },
+    /// Another adapter than that of a model, or one of another encoder.
+    #[error(
+        "the adapter {adapter} is not the one of the model, or does not belong to this encoder ({reason}); give the place of \
+         the model's own with `adapter`",
+        adapter = adapter.display()
+    )]
+    OtherAdapter {
+        /// The adapter.
+        adapter: PathBuf,
+        /// What was found.
+        reason: String,
+    },
     /// The address in a model is not contacted unless the user gives it.
     #[error(
         "the encoder of the model is the embedding server {address}; inputs are sent there only if you give that \

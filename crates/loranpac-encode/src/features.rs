@@ -74,7 +74,7 @@ impl FeatureSet {
     ) -> Result<FeatureSet, Error> {
         let row = embedding.row();
         let mut parts: [Part; 3] = Default::default();
-        while let Some(Encoded { names, tags, features }) = embedding.next_batch()? {
+        while let Some(Encoded { names, tags, features, .. }) = embedding.next_batch()? {
             progress(names.len());
             for ((name, tags), x) in names.into_iter().zip(tags).zip(features.chunks_exact(row)) {
                 if needs == Needs::Experiment && tags.label.is_none() {
@@ -86,9 +86,7 @@ impl FeatureSet {
                 parts[place(tags.split)].push(name, tags, x)?;
             }
         }
-        let other = |name: &str| format!("{name}: not a kind of file that this encoder reads");
-        let mut skipped: Vec<String> = embedding.other_files().map(other).collect();
-        skipped.extend(embedding.skipped().iter().map(ToString::to_string));
+        let skipped = embedding.skipped();
         check(&parts, needs)?;
         unify(&mut parts);
         let encoder = embedding.encoder();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::encoder::Encoder;
 use crate::error::Error;
 use crate::hex::hex;
-use crate::open::{BUILT_IN, OpenOptions, open};
+use crate::open::{BUILT_IN, OpenOptions, open, open_transformer};
 use crate::server::Server;
 
 /// The environment variable with further folders of encoders.
@@ -17,10 +17,13 @@ const VARIABLE: &str = "LORANPAC_ENCODERS";
 /// An address is not contacted: a model from elsewhere could send inputs anywhere.
 ///
 /// # Errors
-/// If the encoder is not found, or is a server.
+/// If the encoder or its adapter is not found, the adapter is another one, or the encoder is a server.
 pub fn find(location: &str, digest: &str, model: &Path, options: &OpenOptions) -> Result<Box<dyn Encoder>, Error> {
     if Server::is_address(location) {
         return Err(Error::ServerInModel { address: location.to_owned() });
+    }
+    if let Some(adapter) = options.adapter.as_ref().filter(|adapter| !adapter.is_file()) {
+        return Err(Error::AdapterNotFound { adapter: adapter.clone() });
     }
     let mut tried = Vec::new();
     if BUILT_IN.iter().any(|built_in| built_in.name == location) {
@@ -34,6 +37,12 @@ pub fn find(location: &str, digest: &str, model: &Path, options: &OpenOptions) -
             }
         }
     }
+    // An encoder in one of the places can be opened by itself.
+    let fits = |(place, _): &&(String, String)| open_transformer(place, options.preprocess.as_deref()).is_ok();
+    if let (Some(adapter), Some((_, reason))) = (&options.adapter, tried.iter().find(fits)) {
+        return Err(Error::OtherAdapter { adapter: adapter.clone(), reason: reason.clone() });
+    }
+    let tried: Vec<String> = tried.into_iter().map(|(_, reason)| reason).collect();
     let tried = if tried.is_empty() { "no place".to_owned() } else { tried.join("; ") };
     Err(Error::NotFound { location: location.to_owned(), digest: digest.to_owned(), tried })
 }
@@ -45,13 +54,19 @@ pub fn find_adapter(recorded: &Path, model: &Path) -> PathBuf {
     places.into_iter().find(|place| place.is_file()).unwrap_or_else(|| recorded.to_owned())
 }
 
-/// The encoder at a place, if it has the digest.
-fn attempt(place: &str, digest: &str, options: &OpenOptions, tried: &mut Vec<String>) -> Option<Box<dyn Encoder>> {
-    match open(place, options) {
+/// The encoder at a place, if it has the digest. Otherwise the place and the reason are added to `tried`.
+fn attempt(
+    place: &str,
+    digest: &str,
+    options: &OpenOptions,
+    tried: &mut Vec<(String, String)>,
+) -> Option<Box<dyn Encoder>> {
+    let reason = match open(place, options) {
         Ok(encoder) if hex(&encoder.digest()) == digest => return Some(encoder),
-        Ok(encoder) => tried.push(format!("{place} has the digest {}...", &hex(&encoder.digest())[..12])),
-        Err(error) => tried.push(format!("{place}: {error}")),
-    }
+        Ok(encoder) => format!("{place} has the digest {}...", &hex(&encoder.digest())[..12]),
+        Err(error) => format!("{place}: {error}"),
+    };
+    tried.push((place.to_owned(), reason));
     None
 }
 

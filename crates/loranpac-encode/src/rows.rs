@@ -46,7 +46,7 @@ impl RawSource<'_> {
         match self {
             RawSource::Path(path) => Inputs::open(&[path.to_path_buf()], options),
             RawSource::Table(name, bytes, format) => Inputs::table(name, bytes.clone(), *format, options),
-            RawSource::Lines(_, text) => Ok(Inputs::lines(text.clone())),
+            RawSource::Lines(name, text) => Ok(Inputs::lines(name, text.clone())),
         }
     }
 
@@ -125,6 +125,7 @@ impl EncodedRows {
             }
         }
         self.ready.x.extend(encoded.features);
+        self.ready.rows.extend(encoded.rows);
         self.ready.names.extend(encoded.names);
         Ok(())
     }
@@ -156,9 +157,7 @@ impl Rows for EncodedRows {
     }
 
     fn skipped(&self) -> Vec<String> {
-        let other = |name: &str| format!("{name}: not a kind of file that this encoder reads");
-        let bad = self.embedding.skipped().iter().map(ToString::to_string);
-        self.embedding.other_files().map(other).chain(bad).collect()
+        self.embedding.skipped()
     }
 
     fn read(&mut self, most: usize) -> Result<Piece, loranpac_data::Error> {
@@ -175,6 +174,7 @@ impl Rows for EncodedRows {
         let count = most.min(self.ready.names.len());
         let mut piece = Piece { x: front(&mut self.ready.x, count * self.embedding.row()), ..Piece::default() };
         piece.names = front(&mut self.ready.names, count);
+        piece.rows = front(&mut self.ready.rows, count);
         if self.present.labels {
             piece.tags[LABEL] = front(&mut self.ready.tags[LABEL], count);
         }
@@ -213,7 +213,8 @@ mod tests {
         let second = reader.next(2).unwrap().unwrap();
         assert_eq!(first.names.unwrap(), ["row 0", "row 2"]);
         assert_eq!(second.labels.unwrap(), ["d".into()]);
-        assert_eq!((first.x.len(), second.x.len(), second.first), (2 * reader.dim(), reader.dim(), 2));
+        assert_eq!((first.x.len(), second.x.len()), (2 * reader.dim(), reader.dim()));
+        assert_eq!((first.rows, second.rows), (vec![0, 2], vec![3]));
         assert!(reader.next(2).unwrap().is_none());
     }
 

@@ -383,10 +383,21 @@ fn names_that_are_not_utf8_stay_different() {
 }
 
 #[test]
-fn the_lines_of_a_text_are_inputs() {
-    let read = |text: &str| -> Vec<Data> { Inputs::lines(text.into()).map(|input| input.unwrap().data).collect() };
+fn the_lines_of_a_text_are_inputs_and_empty_ones_are_refused() {
+    let shown = |input: Result<Input, Error>| match input {
+        Ok(Input { name, data: Data::Text(text), row, .. }) => {
+            assert_eq!(name, format!("row {row}"));
+            format!("{row} {text}")
+        }
+        Err(error) => error.to_string(),
+        Ok(other) => panic!("{other:?}"),
+    };
     for text in ["", "a", "a\n", "\n", "a\r\n\nb c", "a\n\n", "\r\n\n\u{e9}\r"] {
-        assert_eq!(read(text), text.lines().map(|line| Data::Text(line.to_owned())).collect::<Vec<_>>(), "{text:?}");
+        let line = |(row, line): (usize, &str)| match line.trim().is_empty() {
+            true => format!("t:{}: the text is empty", row + 1),
+            false => format!("{row} {line}"),
+        };
+        let expected: Vec<String> = text.lines().enumerate().map(line).collect();
+        assert_eq!(Inputs::lines("t", text.into()).map(shown).collect::<Vec<_>>(), expected, "{text:?}");
     }
-    assert_eq!(Inputs::lines("a\nb".into()).nth(1).unwrap().unwrap().name, "row 1");
 }

@@ -54,7 +54,7 @@ pub fn encode(error: loranpac_encode::Error) -> PyErr {
             io(source.kind(), error)
         }
         Error::Engine(loranpac::Error::Memory(_)) => PyMemoryError::new_err(shown(error)),
-        Error::NotFound { .. } => PyFileNotFoundError::new_err(shown(error)),
+        Error::NotFound { .. } | Error::AdapterNotFound { .. } => PyFileNotFoundError::new_err(shown(error)),
         Error::ServerInModel { .. } => value(format!("{error}: load(path, encoder=...)")),
         Error::Server { .. } => PyConnectionError::new_err(shown(error)),
         Error::Modality { .. } => PyTypeError::new_err(shown(error)),

@@ -181,11 +181,11 @@ impl Error {
         Error::Setting { name, value: value.to_string(), reason: reason.into() }
     }
 
-    /// The same error for samples of which `first` others stand before: rows are counted from the first of those.
-    pub fn after_rows(self, first: usize) -> Self {
+    /// The same error with another number of its row, as `place` maps it: that in a file, say, rather than in a batch.
+    pub fn at_row(self, place: impl FnOnce(usize) -> usize) -> Self {
         match self {
-            Error::NotFinite { row, column, value } => Error::NotFinite { row: first + row, column, value },
-            Error::TooLarge { row, value, limit } => Error::TooLarge { row: first + row, value, limit },
+            Error::NotFinite { row, column, value } => Error::NotFinite { row: place(row), column, value },
+            Error::TooLarge { row, value, limit } => Error::TooLarge { row: place(row), value, limit },
             other => other,
         }
     }

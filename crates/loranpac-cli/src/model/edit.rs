@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use loranpac::{Features, Label};
-use loranpac_data::text::integer;
 use loranpac_store::{EDIT_ROWS, Edited, Session};
 
-use super::{Samples, Target, ensure_memory, find_label, named, new_label, on_threads, raw, read_all, shown};
+use super::{
+    Samples, Target, ensure_memory, find_label, find_or_new, named, on_threads, raw, read_all, shown, written_as,
+};
 use crate::say::{changed, note, say};
 use crate::words::count;
 
@@ -16,7 +17,7 @@ use crate::words::count;
 pub struct ForgetArgs {
     /// The model
     model: PathBuf,
-    /// The class
+    /// The class; number:7 or text:7 if the number 7 and the text 7 are classes
     class: String,
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
@@ -28,9 +29,9 @@ pub struct ForgetArgs {
 pub struct RenameArgs {
     /// The model
     model: PathBuf,
-    /// The class
+    /// The class; number:7 or text:7 if the number 7 and the text 7 are classes
     from: String,
-    /// Its new name
+    /// Its new name; number:7 or text:7 for a number or a text
     to: String,
 }
 
@@ -96,13 +97,6 @@ fn finish(model: &mut Session) -> Result<()> {
 /// Prints that the same edit was applied before and nothing has changed.
 fn already(version: u64, hint: &str) -> Result<()> {
     Ok(say!("already applied (version {version}); nothing has changed{hint}")?)
-}
-
-/// Returns the labels that a word on the command line may denote.
-fn written_as(text: &str) -> impl Iterator<Item = Label> {
-    let text = text.to_owned();
-    let number = integer(&text);
-    std::iter::once(Label::Text(text)).chain(number.map(Label::Integer))
 }
 
 /// How to apply an edit of samples twice.
@@ -179,7 +173,7 @@ pub fn rename(args: RenameArgs) -> Result<()> {
 fn rename_class(args: &RenameArgs) -> Result<()> {
     let mut model = open(&args.model, 0)?;
     let known = labels(&model);
-    let to = find_label(&known, &args.to).unwrap_or_else(|_| new_label(&known, &args.to));
+    let to = find_or_new(&known, &args.to)?;
     let from = match find_label(&known, &args.from) {
         Ok(label) => label,
         // A class that was renamed before no longer has its old name, but the edit is recorded.
@@ -215,7 +209,7 @@ pub fn relabel(args: RelabelArgs) -> Result<()> {
                 Ok(from) => vec![from; x.len()],
                 // If all samples of the class were moved before, the class no longer exists, but the edit is recorded.
                 Err(unknown) => {
-                    let to = find_label(&known, &args.to).unwrap_or_else(|_| new_label(&known, &args.to));
+                    let to = find_or_new(&known, &args.to)?;
                     let to = vec![to; x.len()];
                     for from in written_as(from).filter(|_| !args.edit.again) {
                         let from = vec![from; x.len()];
@@ -229,7 +223,7 @@ pub fn relabel(args: RelabelArgs) -> Result<()> {
             (None, Some(own)) => own,
             (None, None) => bail!("{} has no labels; give their old label with --from", shown(&args.file)),
         };
-        let to = find_label(&known, &args.to).unwrap_or_else(|_| new_label(&known, &args.to));
+        let to = find_or_new(&known, &args.to)?;
         let to = vec![to; x.len()];
         match model.relabel(x, &from, &to, args.edit.again)? {
             Edited::Already { version } => return already(version, AGAIN),

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use loranpac::{Features, Label, Schedule, StreamSizes};
-use loranpac_data::text::escape;
+use loranpac::{Features, Label, Schedule, StreamSizes, memory};
+use loranpac_data::{system, text::escape};
 use loranpac_store::{Session, TaskDigest};
 use serde_json::json;
 
 use super::samples::identity_of;
 use super::survey::{Division, Outlook, Survey, Task, check, refuse_again, survey};
-use super::{ROWS, Samples, Target, ensure_memory, init, note_skipped, on_threads, parts, print, raw, shown};
+use super::{ROWS, Samples, Target, ensure_memory, init, on_threads, parts, print, raw, shown};
 use crate::faults::with_flags;
 use crate::how::How;
 use crate::progress::Count;
@@ -64,9 +64,9 @@ fn learn(args: &Args) -> Result<()> {
     }
     // Every file is opened before the first is learned, so that a wrong name changes nothing.
     let mut target = Target::of(&args.model, model.manifest());
-    target = target.read_twice(args.how.quiet).of_class(args.class.as_deref());
+    target = target.read_twice(args.how.quiet).of_class(args.class.as_deref())?;
     let mut seen = args.samples.named_encoder(&target)?;
-    for file in args.files.iter().filter(|file| file.as_os_str() != "-") {
+    for file in args.files.iter().filter(|file| !args.samples.read_once(file)) {
         let reader = args.samples.open_labelled(file, &target)?;
         let Some(own) = reader.encoder().map(identity_of) else { continue };
         if let Some(difference) = seen.as_ref().and_then(|seen| seen.differs(&own)) {
@@ -80,15 +80,15 @@ fn learn(args: &Args) -> Result<()> {
         model.identify_encoder(&encoder)?;
         target.encoder = model.manifest().encoder.identity();
     }
-    // Every file is read in full before the first is learned, so that damage inside one of them changes nothing. Standard
-    // input can be read only once, when its turn comes.
+    // Every file is read in full before the first is learned, so that damage inside one of them changes nothing. Features
+    // from standard input can be read only once, when their turn comes.
     let Args { samples, task_size, skip, again, .. } = args;
     let division = Division { samples, task_size: *task_size, skip: *skip, again: *again };
     let mut outlook = Outlook::of(model.manifest());
     let mut surveys = Vec::new();
     for file in &args.files {
-        let stdin = file.as_os_str() == "-";
-        let plan = if stdin { None } else { Some(survey(&model, file, &division, &target, &mut outlook)?) };
+        let once = samples.read_once(file);
+        let plan = if once { None } else { Some(survey(&model, file, &division, &target, &mut outlook)?) };
         // The classes of folders in the next file are the same whether this one was learned by this command or before.
         target.labels.extend(plan.iter().flat_map(|plan| plan.new_labels.iter().cloned()));
         surveys.push(plan);
@@ -149,8 +149,8 @@ fn model_verdict(model: &mut Session) -> Result<Option<String>> {
     Ok(verdict.map(|verdict| verdict.line))
 }
 
-/// Learns the tasks of a file, whose survey is known unless it is standard input; `last` is whether no file follows. Returns
-/// the numbers of learned and of skipped tasks. Labels of standard input are added to `outlook`.
+/// Learns the tasks of a file, whose survey is known unless it can be read only once; `last` is whether no file follows.
+/// Returns the numbers of learned and of skipped tasks. Labels of standard input are added to `outlook`.
 fn learn_file(
     model: &mut Session,
     file: &Path,
@@ -164,7 +164,7 @@ fn learn_file(
     model.manifest().tasks.iter().for_each(|task| *known.entry(task.digest.clone()).or_default() += 1);
     let dim = model.manifest().lift.dim;
     let name = raw(file);
-    let stdin = file.as_os_str() == "-";
+    let once = plan.is_none();
     let whole_in_memory = model.manifest().config.schedule == Schedule::Paper;
     if let Some(plan) = &plan {
         // Standard input, which was not surveyed, may have had the same samples.
@@ -191,8 +191,8 @@ fn learn_file(
             let most = size.map_or(ROWS, |size| ROWS.min(size - digest.samples()));
             let Some(batch) = reader.next(most)? else { break };
             let (x, labels) = (batch.x, batch.labels.unwrap_or_default());
-            if stdin {
-                check(model.manifest(), Features::new(&x, dim)?, file, batch.first)?;
+            if once {
+                check(model.manifest(), Features::new(&x, dim)?, file, &batch.rows)?;
                 let new = outlook.add(&labels);
                 outlook.warn_twins(file, &new);
             }
@@ -201,7 +201,12 @@ fn learn_file(
             if skip {
                 continue;
             }
-            if whole_in_memory || stdin {
+            if whole_in_memory || once {
+                if once && held.len() + x.len() > held.capacity() {
+                    let needed = memory::product(&[2 * held.len() + x.len(), size_of::<f32>()]);
+                    let advice = "nothing of this task was learned; give a file, or divide it with --task-size";
+                    system::room().ensure(needed, &shown(file), advice)?;
+                }
                 held.extend(x);
                 held_labels.extend(labels);
             } else {
@@ -220,7 +225,7 @@ fn learn_file(
             left += 1;
             continue;
         }
-        if stdin && !args.again && known.get(digest).is_some_and(|count| *count > 0) {
+        if once && !args.again && known.get(digest).is_some_and(|count| *count > 0) {
             refuse_again(model, &shown(file), digest, args.skip)?;
             take(&mut known, digest);
             left += 1;
@@ -247,11 +252,8 @@ fn learn_file(
         model.commit()?;
         done += 1;
     }
-    if stdin {
-        note_skipped(&reader);
-        if done + left == 0 {
-            bail!("{}: there are no samples in it", shown(file));
-        }
+    if once && done + left == 0 {
+        bail!("{}: there are no samples in it", shown(file));
     }
     Ok((done, left))
 }

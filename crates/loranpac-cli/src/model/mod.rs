@@ -6,6 +6,7 @@ pub mod export;
 pub mod init;
 pub mod inspect;
 pub mod keep;
+mod label;
 pub mod learn;
 pub mod merge;
 pub mod predict;
@@ -17,10 +18,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use loranpac::memory;
-use loranpac::{Classifier, Label, UNCALIBRATED};
+use loranpac::{Classifier, UNCALIBRATED};
 use loranpac_data::disk::open_through_links;
 use loranpac_data::system;
-use loranpac_data::text::integer;
 use loranpac_store::{Identity, Inference, Manifest, Session};
 
 use crate::json::Json;
@@ -29,6 +29,7 @@ use crate::threads::threads;
 use crate::words::count;
 
 pub use crate::words::{named, raw, shown};
+pub use label::{find_label, find_or_new, written_as};
 pub use loranpac_store::ROWS;
 pub use samples::{Samples, Target, labelled, note_skipped, read_all};
 
@@ -139,33 +140,6 @@ pub fn warn_stale_temperature(model: &Session) {
     if let Some(old) = manifest.calibration.as_ref().filter(|old| old.classes != manifest.classes.len()) {
         let (then, now) = (count(old.classes, "class"), manifest.classes.len());
         note!("note: the temperature was fitted when the model had {then}; it has {now} now (calibrate again)");
-    }
-}
-
-/// Finds the class with a label as the user writes it, whether it is a number or a text.
-pub fn find_label(known: &[Label], text: &str) -> Result<Label> {
-    let number = integer(text).map(Label::Integer);
-    let candidates = [Some(Label::Text(text.to_owned())), number];
-    let mut found = candidates.into_iter().flatten().filter(|label| known.contains(label));
-    match (found.next(), found.next()) {
-        (Some(label), None) => Ok(label),
-        (Some(_), Some(_)) => bail!("there is a class with the text {text:?} and one with the number {text}"),
-        _ => {
-            let mut near: Vec<&Label> = known.iter().filter(|label| label.to_string().contains(text)).collect();
-            near.truncate(5);
-            let near = near.iter().map(|label| label.to_string()).collect::<Vec<_>>().join(", ");
-            let near = if near.is_empty() { String::new() } else { format!("; did you mean one of {near}?") };
-            bail!("there is no class {text:?} among the model's {}{near}", known.len())
-        }
-    }
-}
-
-/// Parses a new label: a number if the model's labels are numbers.
-pub fn new_label(known: &[Label], text: &str) -> Label {
-    let numbers = known.iter().all(|label| matches!(label, Label::Integer(_)));
-    match integer(text) {
-        Some(number) if numbers => Label::Integer(number),
-        _ => Label::Text(text.to_owned()),
     }
 }
 

@@ -187,7 +187,7 @@ fn answers(
             let rejected = args.reject.zip(novelty).is_some_and(|(limit, novelty)| novelty > limit);
             let shares = args.probabilities.then(|| softmax(row, temperature));
             let name = batch.names.as_ref().filter(|_| named).map(|names| names[i].as_str());
-            let answer = Answer { number: batch.first + i, name, best, row, shares, novelty, rejected };
+            let answer = Answer { number: batch.rows[i], name, best, row, shares, novelty, rejected };
             take(&answer, classifier)?;
         }
     }
@@ -251,6 +251,7 @@ impl Answer<'_> {
 /// Answers by column.
 #[derive(Default)]
 struct Arrays {
+    rows: Vec<Label>,
     names: Vec<Label>,
     labels: Vec<Label>,
     score: Vec<f64>,
@@ -263,6 +264,7 @@ struct Arrays {
 impl Arrays {
     fn add(&mut self, answer: &Answer<'_>, args: &Args, classifier: &Classifier) {
         let (class, score) = answer.best[0];
+        self.rows.push(Label::Integer(answer.number as i64));
         self.names.extend(answer.name.map(|name| Label::Text(name.to_owned())));
         self.labels.push(classifier.labels()[class].clone());
         self.score.push(score.into());
@@ -276,7 +278,8 @@ impl Arrays {
 
     fn write(self, path: &Path, classifier: &Classifier) -> Result<()> {
         let labels = &classifier.labels();
-        let mut columns = vec![("label", Column::Labels(self.labels)), ("score", Column::Float(self.score))];
+        let (rows, best) = (Column::Labels(self.rows), Column::Labels(self.labels));
+        let mut columns = vec![("row", rows), ("label", best), ("score", Column::Float(self.score))];
         if !self.names.is_empty() {
             columns.push(("name", Column::Labels(self.names)));
         }

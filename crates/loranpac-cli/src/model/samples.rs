@@ -16,7 +16,7 @@ use loranpac_encode::{
 };
 use loranpac_store::{Identity, Manifest, Reference};
 
-use super::{ROWS, new_label, raw, shown};
+use super::{ROWS, find_or_new, raw, shown};
 use crate::encoding::Encoding;
 use crate::progress::Count;
 use crate::say::note;
@@ -72,14 +72,16 @@ pub struct Target {
     /// Features that were encoded, for the second time if no cache stores them. The file has no name, so that the system
     /// removes it even if the process is killed.
     interim: OnceLock<File>,
+    /// The images or texts of standard input, which can be read only once.
+    stdin: OnceLock<RawSource<'static>>,
 }
 
 impl Target {
     /// A model with a number of features, an encoder and labels.
     pub fn new(path: &Path, dim: usize, encoder: Identity, labels: &[Label]) -> Target {
-        let (opened, interim) = (OnceLock::new(), OnceLock::new());
-        let labels = labels.to_vec();
-        Target { path: path.to_owned(), dim, encoder, labels, class: None, twice: false, quiet: false, opened, interim }
+        let (path, labels) = (path.to_owned(), labels.to_vec());
+        let (opened, interim, stdin) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Target { path, dim, encoder, labels, class: None, twice: false, quiet: false, opened, interim, stdin }
     }
 
     /// The model with this manifest.
@@ -94,10 +96,9 @@ impl Target {
     }
 
     /// The same, for samples of one class, as the user writes it.
-    pub fn of_class(self, class: Option<&str>) -> Target {
-        let known = |text: &str| self.labels.iter().find(|label| label.to_string() == text).cloned();
-        let class = class.map(|text| known(text).unwrap_or_else(|| new_label(&self.labels, text)));
-        Target { class, ..self }
+    pub fn of_class(self, class: Option<&str>) -> Result<Target> {
+        let class = class.map(|text| find_or_new(&self.labels, text)).transpose()?;
+        Ok(Target { class, ..self })
     }
 
     /// Whether the encoder can be opened again.
@@ -182,6 +183,11 @@ impl Samples {
         Ok(Some(self.encoding.identity(&*encoder, name)?))
     }
 
+    /// Returns whether samples can be read only once: features from standard input. Images and texts are held in memory.
+    pub fn read_once(&self, path: &Path) -> bool {
+        path.as_os_str() == "-" && self.format.as_deref() != Some("txt") && self.encoding.text.is_none()
+    }
+
     fn read(&self, path: &Path, options: Options, target: &Target) -> Result<Reader> {
         if let Some(named) = self.named_encoder(target)? {
             target.require(&named)?;
@@ -190,16 +196,25 @@ impl Samples {
         if stdin && self.format.is_none() && target.has_encoder() {
             bail!("standard input: name its format with --format: txt (a text in each line), csv, jsonl, npy, ...");
         }
-        let text_lines = stdin && self.format.as_deref() == Some("txt");
+        if stdin && self.format.as_deref() == Some("txt") && self.encoding.text.is_some() {
+            bail!("standard input: lines of txt have no columns; leave out --text, or name the format of a table");
+        }
         let is_raw = match stdin {
-            true => text_lines || self.encoding.text.is_some(),
+            true => !self.read_once(path),
             false => self.features.is_none() && looks_raw(path, self.encoding.text.as_deref()),
         };
         let reader = match is_raw {
             false => self.read_features(path, &options, target)?,
             true if stdin => {
                 self.check_encoder(path, target)?;
-                self.read_raw(&standard_input(self.format.as_deref().unwrap_or("txt"))?, path, options, target)?
+                let source = match target.stdin.get() {
+                    Some(source) => source,
+                    None => {
+                        let read = standard_input(self.format.as_deref().unwrap_or("txt"))?;
+                        target.stdin.get_or_init(|| read)
+                    }
+                };
+                self.read_raw(source, path, options, target)?
             }
             true => self.read_raw(&RawSource::Path(path), path, options, target)?,
         };

@@ -103,7 +103,7 @@ pub fn survey(
             let most = division.task_size.map_or(ROWS, |size| ROWS.min(size - digest.samples()));
             let Some(batch) = reader.next(most)? else { break };
             let x = Features::new(&batch.x, dim)?;
-            check(manifest, x, file, batch.first)?;
+            check(manifest, x, file, &batch.rows)?;
             let labels = batch.labels.unwrap_or_default();
             digest.add(x, &labels);
             seen.add(x);
@@ -131,10 +131,10 @@ pub fn survey(
     Ok(Survey { tasks, new_labels })
 }
 
-/// Refuses samples that the model cannot learn. `first` is the number of the first row.
-pub fn check(manifest: &Manifest, x: Features<'_>, file: &Path, first: usize) -> Result<()> {
+/// Refuses samples that the model cannot learn. `rows` are their rows in the file.
+pub fn check(manifest: &Manifest, x: Features<'_>, file: &Path, rows: &[usize]) -> Result<()> {
     let checked = x.validate(manifest.lift.dim).and_then(|()| manifest.config.accepts(x));
-    checked.map_err(|error| error.after_rows(first)).with_context(|| shown(file))
+    checked.map_err(|error| error.at_row(|row| rows[row])).with_context(|| shown(file))
 }
 
 /// Refuses tasks that the model, or a file before this one, has, unless the user wants them skipped or learned again.
@@ -150,7 +150,8 @@ fn check_new(model: &Session, file: &Path, division: &Division<'_>, tasks: &[Tas
     {
         bail!("{}: its samples are also those of {other}; --skip skips them, --again learns them twice", shown(file));
     }
-    if earlier.iter().any(|task| task.name == name || task.name.starts_with(&format!("{name} ["))) {
+    let stdin = file.as_os_str() == "-";
+    if !stdin && earlier.iter().any(|task| task.name == name || task.name.starts_with(&format!("{name} ["))) {
         note!(
             "warning: {name} had other contents, or tasks of another size, when it was learned before; samples may count twice"
         );

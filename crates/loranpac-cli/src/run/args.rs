@@ -83,8 +83,10 @@ impl Args {
         let methods = self.methods()?;
         let base = Spec { settings: self.settings.iter().cloned().collect(), ..Spec::default() };
         let names: Vec<&str> = methods.iter().map(|method| method.name).collect();
-        if let Some(flag) = self.chosen.without_effect(&base, &names)? {
-            bail!("{flag} has no effect on {}", self.method.join(", "));
+        if let Some(setting) = self.chosen.without_effect(&base, &names)? {
+            let frozen = setting.section == "Adaptation" && !methods.iter().any(|method| method.input.adapts());
+            let advice = if frozen { "; add --adapt MODULE, or choose a method that adapts" } else { "" };
+            bail!("--{} has no effect on {}{advice}", setting.name, self.method.join(", "));
         }
         for (name, _) in &self.settings {
             if !methods.iter().any(|method| method.knows(name)) {

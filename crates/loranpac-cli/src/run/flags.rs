@@ -34,13 +34,13 @@ impl Chosen {
         values.first().map(Value::to_string)
     }
 
-    /// Returns the flag of a method setting that has no effect on any of the methods.
-    pub fn without_effect(&self, base: &Spec, methods: &[&str]) -> Result<Option<String>> {
+    /// Returns a setting of methods or of adaptation that has no effect on any of the methods.
+    pub fn without_effect(&self, base: &Spec, methods: &[&str]) -> Result<Option<&'static Setting>> {
         for (at, (setting, values)) in self.0.iter().enumerate() {
-            let plain = setting.default();
-            if setting.section != "Method"
-                || values.iter().all(|value| Some(value.to_string()) == plain.as_ref().map(Value::to_string))
-            {
+            let is_given = |shown: Option<Value>| {
+                shown.is_some_and(|shown| values.iter().all(|value| value.to_string() == shown.to_string()))
+            };
+            if !["Method", "Adaptation"].contains(&setting.section) || is_given(setting.default()) {
                 continue;
             }
             let mut others = self.clone();
@@ -51,10 +51,12 @@ impl Chosen {
             };
             let mut matters = false;
             for method in methods {
-                matters |= of(self, method)? != of(&others, method)?;
+                let specs = of(self, method)?;
+                // A method may choose the same value by itself.
+                matters |= specs != of(&others, method)? || specs.iter().any(|spec| is_given((setting.show)(spec)));
             }
             if !matters {
-                return Ok(Some(format!("--{}", setting.name)));
+                return Ok(Some(setting));
             }
         }
         Ok(None)

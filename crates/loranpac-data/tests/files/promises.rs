@@ -83,7 +83,8 @@ fn read(format: &str, bytes: Vec<u8>, options: &Options) -> usize {
     for _ in 0..PIECES {
         let Ok(Some(batch)) = reader.next(MOST) else { break };
         let count = batch.x.len() / dim;
-        assert!(batch.x.len() == count * dim && (1..=MOST).contains(&count) && batch.first == rows);
+        assert!(batch.x.len() == count * dim && (1..=MOST).contains(&count));
+        assert!(batch.rows.len() == count && batch.rows.is_sorted() && batch.rows[0] >= rows);
         assert!(batch.x.iter().all(|value| value.is_finite()));
         assert_eq!(batch.labels.map(|labels| labels.len()), reader.has_labels().then_some(count));
         rows += count;

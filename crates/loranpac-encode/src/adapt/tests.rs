@@ -15,7 +15,7 @@ use crate::transformer::{ModuleKind, Transformer};
 
 pub(crate) fn input(number: usize, label: &str, data: Data) -> Result<Input, Error> {
     let tags = Tags { label: Some(Label::Text(label.to_owned())), ..Tags::default() };
-    Ok(Input { name: format!("{number}"), data, tags, place: None })
+    Ok(Input { tags, ..Input::new(format!("{number}"), data) })
 }
 
 /// Texts with more red or more green.

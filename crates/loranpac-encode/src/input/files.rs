@@ -45,7 +45,7 @@ impl Files {
         let (found, paths): (Vec<Found>, Vec<PathBuf>) = found.into_iter().unzip();
         let read = |at: usize| {
             let failed = |source| Error::Read { path: paths[at].clone(), source };
-            read_limited(&found[at].name, regular::open(&paths[at]).map_err(failed)?, LONGEST_LIST)
+            read_limited(&paths[at].display().to_string(), regular::open(&paths[at]).map_err(failed)?, LONGEST_LIST)
         };
         let Listing { inputs, about } = layout::list(path, &found, options, false, read)?;
         let file = |(at, tags): (usize, Tags)| {
@@ -53,7 +53,8 @@ impl Files {
             Entry { name, path, tags, place: None }
         };
         let files = inputs.into_iter().map(file).collect::<Vec<_>>().into_iter();
-        let folder = Some(path.display().to_string());
+        // With a separator at its end.
+        let folder = Some(path.join("").display().to_string());
         Ok(Files { files, folder, about, options: options.clone() })
     }
 
@@ -116,7 +117,7 @@ impl Source for Files {
         let Entry { name, path, tags, place } = self.files.next()?;
         Some(match place.or_else(|| self.folder.clone()) {
             Some(place) => read_listed(place, name, &path, tags, &self.options),
-            None => read(&name, &path, &self.options).map(|data| Input { name, data, tags, place: None }),
+            None => read(&name, &path, &self.options).map(|data| Input { tags, ..Input::new(name, data) }),
         })
     }
 }
@@ -139,7 +140,7 @@ pub(super) fn read_listed(
         Error::Read { source, .. } => Error::Input { name: listed, reason: format!("it cannot be read: {source}") },
         other => other,
     })?;
-    Ok(Input { name, data, tags, place: Some(place) })
+    Ok(Input { tags, place: Some(place), ..Input::new(name, data) })
 }
 
 /// Reads a file.

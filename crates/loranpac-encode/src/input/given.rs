@@ -1,8 +1,9 @@
 //! Inputs that a program has in memory.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{About, Data, Input, Present, Source};
+use super::{About, Data, EMPTY, Input, Present, Source, files};
 use crate::error::Error;
 
 /// Inputs without tags, one after the other.
@@ -38,6 +39,8 @@ impl<I: Iterator<Item = Result<Input, Error>> + Send> Source for Given<I> {
 
 /// The lines of a text, each of which is one.
 pub(super) struct Lines {
+    /// The name of the text in messages.
+    path: PathBuf,
     about: About,
     text: Arc<str>,
     /// Where the next line begins, and its number.
@@ -46,8 +49,8 @@ pub(super) struct Lines {
 
 impl Lines {
     /// The lines of a text, without tags.
-    pub fn new(text: Arc<str>) -> Lines {
-        Lines { about: About::default(), text, next: (0, 0) }
+    pub fn new(name: &str, text: Arc<str>) -> Lines {
+        Lines { path: Path::new(name).to_owned(), about: About::default(), text, next: (0, 0) }
     }
 }
 
@@ -64,7 +67,11 @@ impl Source for Lines {
         let (start, number) = self.next;
         let line = self.text[start..].split_inclusive('\n').next()?;
         self.next = (start + line.len(), number + 1);
-        let text = line.lines().next().unwrap_or_default().to_owned();
-        Some(Ok(Input::new(format!("row {number}"), Data::Text(text))))
+        let text = line.lines().next().unwrap_or_default();
+        if text.trim().is_empty() {
+            let name = files::place(&self.path, number as u64 + 1);
+            return Some(Err(Error::Input { name, reason: EMPTY.to_owned() }));
+        }
+        Some(Ok(Input::new(format!("row {number}"), Data::Text(text.to_owned()))))
     }
 }

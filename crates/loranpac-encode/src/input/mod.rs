@@ -93,14 +93,18 @@ pub struct Input {
     pub data: Data,
     /// Its tags.
     pub tags: Tags,
-    /// The folder or archive that contains it, or the line of the table or list that names it, as `list.csv:17`.
+    /// The folder that contains it, as `photos/`, the archive, or the line of the table or list that names it, as
+    /// `list.csv:17`.
     pub place: Option<String>,
+    /// Its row in a table, of all splits, or its number among the inputs of other sources, from 0. Those that cannot be read
+    /// count. [`Inputs`] sets it.
+    pub row: usize,
 }
 
 impl Input {
     /// An input that is in memory.
     pub fn new(name: String, data: Data) -> Input {
-        Input { name, data, tags: Tags::default(), place: None }
+        Input { name, data, tags: Tags::default(), place: None, row: 0 }
     }
 
     /// Its name in messages.
@@ -194,12 +198,18 @@ trait Source: Send {
     fn len(&self) -> Option<usize>;
     /// The next input; none at the end. After [`Error::Input`] and [`Error::Read`] the next one can be read.
     fn next(&mut self) -> Option<Result<Input, Error>>;
+    /// The row of the input that was returned last, if the source has rows.
+    fn row(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// Reads inputs one after the other, from one or several sources.
 pub struct Inputs {
     sources: Vec<Box<dyn Source>>,
     at: usize,
+    /// Inputs that were returned, with those that could not be read.
+    returned: usize,
 }
 
 impl Inputs {
@@ -210,7 +220,11 @@ impl Inputs {
     /// If a source cannot be read, has no inputs, or has folders of another layout.
     pub fn open(paths: &[PathBuf], options: &InputOptions) -> Result<Inputs, Error> {
         let sources = paths.iter().map(|path| open(path, options)).collect::<Result<Vec<_>, Error>>()?;
-        Ok(Inputs { sources, at: 0 })
+        Ok(Inputs::from(sources))
+    }
+
+    fn from(sources: Vec<Box<dyn Source>>) -> Inputs {
+        Inputs { sources, at: 0, returned: 0 }
     }
 
     /// Opens a table that is in memory, such as standard input. Messages call it `name`, and the paths in it are relative to
@@ -220,17 +234,17 @@ impl Inputs {
     /// If it is damaged, or has no column of texts or paths.
     pub fn table(name: &str, bytes: Arc<[u8]>, format: Format, options: &InputOptions) -> Result<Inputs, Error> {
         let table = table::Table::in_memory(name, bytes, format, options)?;
-        Ok(Inputs { sources: vec![Box::new(table)], at: 0 })
+        Ok(Inputs::from(vec![Box::new(table)]))
     }
 
-    /// Takes the lines of a text, each of which is one.
-    pub fn lines(text: Arc<str>) -> Inputs {
-        Inputs { sources: vec![Box::new(given::Lines::new(text))], at: 0 }
+    /// Takes the lines of a text, each of which is one. Messages call it `name`.
+    pub fn lines(name: &str, text: Arc<str>) -> Inputs {
+        Inputs::from(vec![Box::new(given::Lines::new(name, text))])
     }
 
     /// Takes inputs that are in memory, or that the iterator reads when they are due.
     pub fn of(inputs: impl Iterator<Item = Result<Input, Error>> + Send + 'static) -> Inputs {
-        Inputs { sources: vec![Box::new(given::Given::new(inputs))], at: 0 }
+        Inputs::from(vec![Box::new(given::Given::new(inputs))])
     }
 
     /// Which tags the inputs have; some of them, if there are several sources.
@@ -274,7 +288,11 @@ impl Iterator for Inputs {
                     self.at = self.sources.len();
                     return Some(Err(error));
                 }
-                found => return found,
+                Some(found) => {
+                    let row = source.row().unwrap_or(self.returned);
+                    self.returned += 1;
+                    return Some(found.map(|input| Input { row, ..input }));
+                }
             }
         }
         None
@@ -374,9 +392,12 @@ pub fn looks_raw(path: &Path, column: Option<&str>) -> bool {
     ends(&ARCHIVES) || ends(&[".txt"]) || layout::is_wanted(&name, Modality::Image)
 }
 
-/// The name of an input in messages.
+/// The name of an input in messages: its path if it is in a folder.
 fn shown(place: &str, name: &str) -> String {
-    format!("{place}: {name}")
+    match place.ends_with(std::path::is_separator) {
+        true => format!("{place}{name}"),
+        false => format!("{place}: {name}"),
+    }
 }
 
 /// The contents of a file that was read from anywhere.

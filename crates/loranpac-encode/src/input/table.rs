@@ -184,6 +184,10 @@ impl Source for Table {
         None
     }
 
+    fn row(&self) -> Option<usize> {
+        self.row.checked_sub(1)
+    }
+
     fn next(&mut self) -> Option<Result<Input, Error>> {
         let TextRow { text, label, split, domain, line } = match self.row() {
             Ok(row) => row?,
@@ -196,7 +200,7 @@ impl Source for Table {
             }
             Modality::Text => {
                 let name = format!("row {}", self.row - 1);
-                Ok(Input { name, data: Data::Text(text), tags, place: None })
+                Ok(Input { tags, ..Input::new(name, Data::Text(text)) })
             }
             Modality::Image if text.len() > LONGEST_PATH => {
                 let reason = format!("its path is longer than {LONGEST_PATH} bytes");

@@ -54,7 +54,8 @@ impl Tape {
         found.sort_by(|a, b| (&a.0.name, a.1).cmp(&(&b.0.name, b.1)));
         let (found, places): (Vec<Found>, Vec<u64>) = found.into_iter().unzip();
         let read_list = |at: usize| {
-            let bytes = read(&file, &found[at].name, (places[at], found[at].size), LONGEST_LIST);
+            let name = shown(&path.display().to_string(), &found[at].name);
+            let bytes = read(&file, &name, (places[at], found[at].size), LONGEST_LIST);
             bytes.map_err(failed)?
         };
         let Listing { inputs, about } = layout::list(path, &found, options, true, read_list)?;
@@ -88,7 +89,7 @@ impl Source for Tape {
             Err(source) => return Some(Err(Error::Read { path: self.path.clone(), source })),
         };
         let data = bytes.and_then(|bytes| to_data(&entry, bytes, self.options.modality));
-        Some(data.map(|data| Input { name, data, tags, place: Some(archive) }))
+        Some(data.map(|data| Input { tags, place: Some(archive), ..Input::new(name, data) }))
     }
 }
 
@@ -118,10 +119,11 @@ impl Packed {
         let mut bytes = 0;
         while let Some(entry) = headers.next().map_err(refuse)? {
             match options.layout.reads(&entry.name) {
-                true => drop(
-                    lists
-                        .insert(found.len(), headers.contents(&entry.name, entry.size, LONGEST_LIST).map_err(refuse)??),
-                ),
+                true => {
+                    let name = shown(&path.display().to_string(), &entry.name);
+                    let list = headers.contents(&name, entry.size, LONGEST_LIST).map_err(refuse)??;
+                    lists.insert(found.len(), list);
+                }
                 false => headers.skip(entry.size).map_err(refuse)?,
             }
             bytes += entry.name.len() + ENTRY;
@@ -152,7 +154,7 @@ impl Packed {
             let named = shown(&archive, &name);
             let bytes = self.headers.contents(&named, entry.size, self.options.largest)?;
             let data = bytes.and_then(|bytes| to_data(&named, bytes, self.options.modality));
-            return Ok(Some(data.map(|data| Input { name, data, tags, place: Some(archive) })));
+            return Ok(Some(data.map(|data| Input { tags, place: Some(archive), ..Input::new(name, data) })));
         }
         Ok(None)
     }

@@ -52,12 +52,12 @@ impl Zipped {
         }
         found.sort_by(|a, b| (&a.0.name, a.1).cmp(&(&b.0.name, b.1)));
         let (found, places): (Vec<Found>, Vec<usize>) = found.into_iter().unzip();
-        let read_list = |at: usize| read(&mut archive, &found[at].name, places[at], LONGEST_LIST);
+        let name = path.display().to_string();
+        let read_list = |at: usize| read(&mut archive, &shown(&name, &found[at].name), places[at], LONGEST_LIST);
         let Listing { inputs, about } = layout::list(path, &found, options, true, read_list)?;
         let entries = inputs.into_iter().map(|(at, tags)| (found[at].name.clone(), places[at], tags));
         let entries = entries.collect::<Vec<_>>().into_iter();
-        let path = path.display().to_string();
-        Ok(Zipped { path, archive, entries, about, options: options.clone() })
+        Ok(Zipped { path: name, archive, entries, about, options: options.clone() })
     }
 }
 
@@ -83,6 +83,6 @@ impl Source for Zipped {
         let entry = shown(&self.path, &name);
         let bytes = read(&mut self.archive, &entry, at, self.options.largest);
         let data = bytes.and_then(|bytes| to_data(&entry, bytes, self.options.modality));
-        Some(data.map(|data| Input { name, data, tags, place: Some(self.path.clone()) }))
+        Some(data.map(|data| Input { tags, place: Some(self.path.clone()), ..Input::new(name, data) }))
     }
 }
