@@ -64,7 +64,7 @@ fn a_bad_image_is_named_or_skipped() {
     refused(&arguments, &["train/red/1.bmp", "truncated"]);
     assert!(!Path::new(&out).exists());
     let output = loranpac(&[&arguments[..], &["--skip-bad", "--json"]].concat());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("photos: train/red/1.bmp"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("photos/train/red/1.bmp"));
     let found: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!((&found["samples"], found["skipped"].as_array().unwrap().len()), (&11.into(), 1));
 }

@@ -73,7 +73,7 @@ mod tests {
         for one in [&number, &text] {
             assert_eq!(find_label(std::slice::from_ref(one), "7").unwrap(), *one);
         }
-        assert!(find_label(&[text.clone()], "number:7").is_err());
+        assert!(find_label(std::slice::from_ref(&text), "number:7").is_err());
     }
 
     #[test]
