@@ -130,7 +130,8 @@ impl Manifest {
             true => (&weights.file, classes, rank, 8),
             false => (&weights.file, classes, width, 4),
         });
-        let mut parts = basis.chain(gram).chain(places).chain(kept).chain(evicted).chain(weights);
+        let lower = self.lower_parts().map(|(part, numbers)| (&part.file, 1, numbers, 8));
+        let mut parts = basis.chain(lower).chain(gram).chain(places).chain(kept).chain(evicted).chain(weights);
         let fits = |file: &str, rows: usize, columns: usize, size: u64| {
             let bytes = (rows as u64).saturating_mul(columns as u64).saturating_mul(size);
             self.files.get(file).is_some_and(|entry| bytes <= entry.bytes)

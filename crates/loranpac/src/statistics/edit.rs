@@ -8,7 +8,7 @@ use crate::basis::{BLOCK, Split};
 use crate::buffer::Buffer;
 use crate::delta::Delta;
 use crate::error::Error;
-use crate::linalg::{cleared_norms, column_norms, transposed};
+use crate::linalg::{cleared_norms, column_norms};
 use crate::scalar::Scalar;
 
 /// The maximum share of a learned sample's length that may lie outside the basis; rounding is far below.
@@ -22,7 +22,8 @@ impl<T: Scalar> Statistics<T> {
     /// Adds everything that another model has learned; its class i is class `classes[i]` here, which may be new.
     ///
     /// With `Q_B = [Q Qn] F`, the other basis in the grown one:
-    /// `S <- [S 0; 0 0] + F S_B F'`, `J <- J + J_B`, `N <- [N  J Qn] + N_B F'`. Cost: `8 E r r_B` flops.
+    /// `S <- [S 0; 0 0] + F S_B F'`, `J <- J + J_B`, `N <- [N  J Qn] + N_B F'`. The columns of the other basis are learned
+    /// as samples are, and F follows from their coordinates. Cost: `2 E r r_B` flops.
     pub fn merge(&mut self, other: &mut Statistics<T>, classes: &[usize]) -> Delta {
         let width = self.basis.width();
         assert_eq!((width, classes.len()), (other.basis.width(), other.counts.len()));
@@ -50,6 +51,8 @@ impl<T: Scalar> Statistics<T> {
             columns.rb_mut().subrows_mut(known.nrows(), new.nrows()).copy_from(&new);
             at += known.ncols();
         }
+        // The columns are those of B_B, and Q_B = B_B L_B^-T.
+        other.basis.solve(0, f.as_mut().transpose_mut());
         self.gram().extend(rank - before);
         self.gram().add_turned(f.as_ref(), &other.gram);
         self.add_classes(other, classes);
@@ -238,9 +241,9 @@ impl<T: Scalar> Statistics<T> {
     fn coordinates(&self, mut h: MatMut<'_, T>) -> (Mat<f64>, Vec<f64>) {
         let mut known = Mat::<f64>::zeros(self.basis.rank(), h.ncols());
         for _ in 0..2 {
-            let part = self.basis.project(h.rb());
-            self.basis.add_product(h.rb_mut(), transposed::<T, T>(part.as_ref()).as_ref(), -1.0);
-            known += transposed::<T, f64>(part.as_ref());
+            let part = self.basis.coordinates(h.rb());
+            self.basis.add_product(h.rb_mut(), part.as_ref(), -1.0);
+            known += part;
         }
         (known, column_norms(h.rb()))
     }

@@ -83,7 +83,7 @@ impl ExplicitModel {
 
     /// Learns a task, and reports the changes: a delta for every chunk, and one for every cut.
     ///
-    /// Cost: `2 E d m` flops for the lift and `8 E r m` for the basis, in chunks, for tasks of any size. The only error
+    /// Cost: `2 E d m` flops for the lift and `2 E r m` for the basis, in chunks, for tasks of any size. The only error
     /// after the input has been accepted is [`Error::Eigen`]: the whole task has then been learned, but not truncated.
     pub fn learn_with(&mut self, x: Features<'_>, labels: &[Label], changed: Receiver<'_>) -> Result<(), Error> {
         check_task(x, labels, self.lifted.lift.dim())?;
