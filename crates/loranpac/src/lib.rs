@@ -27,6 +27,7 @@ mod certificate;
 mod classifier;
 mod config;
 mod delta;
+mod dual;
 mod error;
 mod factor;
 mod features;

@@ -9,12 +9,14 @@
 //! The lifted features cannot be computed, only their inner products.
 
 use std::f64::consts::PI;
+use std::ops::Range;
 
 use faer::linalg::matmul::matmul;
 use faer::prelude::ReborrowMut;
-use faer::{Accum, ColRef, Mat, MatMut, MatRef};
+use faer::{Accum, ColRef, Mat, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
+use super::shapes::shapes_of_cosines;
 use crate::linalg::{column_norms, par};
 
 /// `relu(P x)` with infinitely many rows of P.
@@ -79,13 +81,7 @@ impl Polar {
 
     /// Computes the kernel between the samples in `rows` and those in `columns` for samples of length 1, into `out`.
     /// The cosines are one product; the rest is evaluated entry by entry.
-    pub(crate) fn shapes(
-        &self,
-        rows: std::ops::Range<usize>,
-        other: &Polar,
-        columns: std::ops::Range<usize>,
-        mut out: MatMut<'_, f64>,
-    ) {
+    pub(crate) fn shapes(&self, rows: Range<usize>, other: &Polar, columns: Range<usize>, mut out: MatMut<'_, f64>) {
         let a = self.directions.as_ref().subcols(rows.start, rows.len());
         let b = other.directions.as_ref().subcols(columns.start, columns.len());
         matmul(out.rb_mut(), Accum::Replace, a.transpose(), b, 1.0, par());
@@ -102,13 +98,37 @@ impl Polar {
         });
     }
 
+    /// Computes the cosines between the samples in `rows` and those in `columns` of `other`, on one thread.
+    pub(crate) fn cosines(&self, rows: Range<usize>, other: &Polar, columns: Range<usize>, out: MatMut<'_, f64>) {
+        let a = self.directions.as_ref().subcols(rows.start, rows.len());
+        let b = other.directions.as_ref().subcols(columns.start, columns.len());
+        matmul(out, Accum::Replace, a.transpose(), b, 1.0, Par::Seq);
+    }
+
+    /// Computes the kernel of the same for samples of length 1, on one thread. Entries of samples of length 0 have no
+    /// meaning. Small angles are not computed again, as [`Polar::shapes`] does: errors are some rounding units of 1.
+    pub(crate) fn tile(&self, rows: Range<usize>, other: &Polar, columns: Range<usize>, mut out: MatMut<'_, f64>) {
+        self.cosines(rows, other, columns, out.rb_mut());
+        for column in out.col_iter_mut() {
+            if let Some(column) = column.try_as_col_major_mut() {
+                shapes_of_cosines(column.as_slice_mut());
+            }
+        }
+    }
+
+    /// Returns some of the samples.
+    pub(crate) fn select(&self, places: &[usize]) -> Polar {
+        let directions = Mat::from_fn(self.directions.nrows(), places.len(), |i, j| self.directions[(i, places[j])]);
+        Polar { directions, lengths: places.iter().map(|place| self.lengths[*place]).collect() }
+    }
+
+    /// Returns the squared distance between the directions of two samples.
+    pub(crate) fn distance(&self, i: usize, j: usize) -> f64 {
+        (self.directions.col(i) - self.directions.col(j)).squared_norm_l2()
+    }
+
     /// Computes the kernel between all of these samples and those in `columns` of `other`.
-    pub(crate) fn kernel(
-        &self,
-        rows: std::ops::Range<usize>,
-        columns: std::ops::Range<usize>,
-        mut out: MatMut<'_, f64>,
-    ) {
+    pub(crate) fn kernel(&self, rows: Range<usize>, columns: Range<usize>, mut out: MatMut<'_, f64>) {
         self.shapes(rows.clone(), self, columns.clone(), out.rb_mut());
         for (j, column) in columns.enumerate() {
             let lengths = self.lengths[rows.clone()].iter();
