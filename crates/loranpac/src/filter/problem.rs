@@ -56,6 +56,8 @@ pub(crate) struct Limits {
     pub max_rank: usize,
     /// Whether null directions are kept.
     pub keep_null: bool,
+    /// Whether the basis is that of unit vectors.
+    pub whole: bool,
 }
 
 impl Problem<'_> {
@@ -148,7 +150,9 @@ impl Problem<'_> {
 
     fn geometric_mean(&mut self, floor: f64) -> Result<f64, Error> {
         match self.side {
-            // The basis has no null directions.
+            // Unit vectors may have null directions: features that were never active.
+            Side::Primal { .. } if self.limits.whole => Ok(geometric_mean(self.gram)?.unwrap_or(floor)),
+            // Other bases have none.
             Side::Primal { .. } => Ok((self.gram.log_det(floor)? / self.gram.rank() as f64).exp()),
             Side::Dual { .. } => Ok(geometric_mean(self.gram)?.unwrap_or(floor)),
         }
