@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn the_triangle_of_a_square_is_its_lower_one() {
-        let square = Mat::from_fn(300, 300, |i, j| entry(i, j));
+        let square = Mat::from_fn(300, 300, entry);
         assert_eq!(Triangle::of(square.as_ref()).packed(299)[298], entry(299, 298));
     }
 }
