@@ -144,6 +144,5 @@ pub(crate) fn limits<T: Scalar>(stats: &Statistics<T>, max_rank: usize) -> Limit
         samples: stats.samples(),
         max_rank,
         keep_null: stats.keeps_null_directions(),
-        whole: stats.basis().is_whole(),
     }
 }

@@ -56,8 +56,6 @@ pub(crate) struct Limits {
     pub max_rank: usize,
     /// Whether null directions are kept.
     pub keep_null: bool,
-    /// Whether the basis is that of unit vectors.
-    pub whole: bool,
 }
 
 impl Problem<'_> {
@@ -150,10 +148,13 @@ impl Problem<'_> {
 
     fn geometric_mean(&mut self, floor: f64) -> Result<f64, Error> {
         match self.side {
-            // Unit vectors may have null directions: features that were never active.
-            Side::Primal { .. } if self.limits.whole => Ok(geometric_mean(self.gram)?.unwrap_or(floor)),
-            // Other bases have none.
-            Side::Primal { .. } => Ok((self.gram.log_det(floor)? / self.gram.rank() as f64).exp()),
+            Side::Primal { .. } => {
+                // The basis has no null directions, except for features that were never active.
+                let dead = self.gram.zeros_on_diagonal();
+                let left = self.gram.rank() - dead;
+                let log = self.gram.log_det(floor)? - dead as f64 * floor.ln();
+                Ok(if left == 0 { floor } else { (log / left as f64).exp() })
+            }
             Side::Dual { .. } => Ok(geometric_mean(self.gram)?.unwrap_or(floor)),
         }
     }

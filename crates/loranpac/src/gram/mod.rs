@@ -50,6 +50,11 @@ impl Gram {
         self.diagonal.iter().sum()
     }
 
+    /// Returns how many directions have no energy at all.
+    pub(crate) fn zeros_on_diagonal(&self) -> usize {
+        self.diagonal.iter().filter(|value| **value == 0.0).count()
+    }
+
     /// Returns a copy of S, both triangles.
     pub fn to_matrix(&self) -> Mat<f64> {
         let s = self.view();

@@ -184,17 +184,21 @@ impl<T: Scalar> Statistics<T> {
         let rank = eigen.values.len();
         // A direction is removed if only rounding is left of it, and these samples were its content.
         let theirs = |j: usize| (known.transpose() * eigen.vectors.col(j)).squared_norm_l2();
-        let small = (0..rank).rev().take(classes.len()).take_while(|&j| eigen.values[j] <= floor);
-        let removed = small.take_while(|&j| theirs(j) >= eigen.values[j].abs()).count();
+        let small = (0..rank).rev().take_while(|&j| eigen.values[j] <= floor);
+        let removed = match self.basis.is_whole() {
+            // Features that were never active are removed with them.
+            true if small.clone().any(|j| theirs(j) > 0.0 && theirs(j) >= eigen.values[j].abs()) => small.count(),
+            true => 0,
+            false => small.take(classes.len()).take_while(|&j| theirs(j) >= eigen.values[j].abs()).count(),
+        };
         self.losses.dropped += eigen.values[rank - removed..].iter().map(|value| value.abs()).sum::<f64>();
         for (sample, &class) in classes.iter().enumerate() {
             self.shift(class, -1.0, kept.col(sample), known.col(sample));
             self.counts[class] -= 1;
         }
         self.samples -= classes.len();
-        match self.basis.is_whole() {
-            true => self.clear_directions(&eigen, rank - removed),
-            false => self.keep_directions(&eigen, rank - removed),
+        if removed > 0 || !self.basis.is_whole() {
+            self.keep_directions(&eigen, rank - removed);
         }
         // Other samples may have had small components along the removed directions, and J still has them.
         self.outside |= removed > 0;

@@ -1,10 +1,7 @@
 //! Statistics of more samples than lifted features: Q is the identity, and `S = H H'`.
 
-use faer::Mat;
-
 use super::Statistics;
 use crate::delta::Delta;
-use crate::gram::Eigen;
 use crate::scalar::Scalar;
 
 impl<T: Scalar> Statistics<T> {
@@ -32,16 +29,5 @@ impl<T: Scalar> Statistics<T> {
             self.outside = false;
         }
         Delta::replaced_basis(self.counts.len())
-    }
-
-    /// Sets S and N to zero along all but the first `rank` eigenvectors of S. Q stays the identity.
-    pub(super) fn clear_directions(&mut self, eigen: &Eigen, rank: usize) {
-        if rank == eigen.values.len() {
-            return;
-        }
-        let vectors = eigen.vectors.as_ref().subcols(0, rank);
-        self.gram().set_eigen(&eigen.values[..rank], vectors);
-        let along: Mat<f64> = &self.cross * vectors;
-        self.cross = along * vectors.transpose();
     }
 }
