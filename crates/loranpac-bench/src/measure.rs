@@ -115,7 +115,7 @@ impl Metric {
             }
             Metric::Average => "Mean over the tasks of the accuracy on all classes seen by then.",
             Metric::Forgetting => {
-                "Mean drop from each task's best accuracy to its last, in points. It grows with the number of classes even if \
+                "Mean drop from each task's best earlier accuracy to its last, in points; negative if accuracy rises. It grows with the number of classes even if \
                  nothing is unlearned."
             }
             Metric::Minutes | Metric::Seconds => {

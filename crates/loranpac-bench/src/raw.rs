@@ -29,6 +29,17 @@ impl RawPlace {
         self.transformer().is_ok_and(|transformer| transformer.digest() == encoder.digest())
     }
 
+    /// The options of `loranpac run` that encode the same inputs.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let given = [
+            ("--encoder", Some(&self.encoder)),
+            ("--preprocess", self.preprocess.as_ref()),
+            ("--text", self.options.column.as_ref()),
+        ];
+        let words = given.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?.clone()])).flatten();
+        words.chain(self.options.skip_bad.then(|| "--skip-bad".to_owned())).collect()
+    }
+
     /// Opens the encoder.
     pub(crate) fn transformer(&self) -> Result<Transformer, Error> {
         Ok(open_transformer(&self.encoder, self.preprocess.as_deref())?)

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::adapted::RunFeatures;
 use crate::run::Run;
 use crate::settings::quote;
 use crate::spec::Spec;
@@ -22,6 +23,9 @@ pub struct Data {
     /// Options of `loranpac run` that raw data need besides the path, such as `--encoder` and its value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
+    /// The path of the images or texts of a feature file, and their options: what methods that train inside the encoder read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw: Option<(String, Vec<String>)>,
 }
 
 impl Data {
@@ -32,8 +36,12 @@ impl Data {
 
     /// The command that repeats a run on the data.
     pub fn command(&self, spec: &Spec) -> String {
-        let options: String = self.options.iter().map(|word| format!(" {}", quote(word))).collect();
-        spec.command(&self.path) + &options
+        let (path, options) = match &self.raw {
+            Some((path, options)) if RunFeatures::trains(spec) => (path, options),
+            _ => (&self.path, &self.options),
+        };
+        let options: String = options.iter().map(|word| format!(" {}", quote(word))).collect();
+        spec.command(path) + &options
     }
 }
 

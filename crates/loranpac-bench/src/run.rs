@@ -44,7 +44,7 @@ pub struct Run {
     pub final_accuracy_samples: Option<f64>,
     /// Mean over tasks t of the accuracy over all test samples seen by then.
     pub average_incremental_accuracy: Option<f64>,
-    /// Mean drop of a task's accuracy from its best to its last.
+    /// Mean drop of a task's accuracy from its best earlier value to its last.
     pub forgetting: Option<f64>,
     /// Task by task.
     pub tasks: Vec<TaskRecord>,

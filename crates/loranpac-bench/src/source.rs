@@ -113,6 +113,10 @@ impl Source {
                 Place::Memory { options, .. } => options.clone(),
                 Place::Program | Place::File(_) => Vec::new(),
             },
+            raw: match (&self.place, &self.raw) {
+                (Place::File(_), Some(raw)) => raw.inputs.first().map(|path| (path.display().to_string(), raw.words())),
+                _ => None,
+            },
         }
     }
 

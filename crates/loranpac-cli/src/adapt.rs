@@ -181,6 +181,7 @@ fn report(args: &Args, trained: &Trained, seconds: f64) -> Result<()> {
     let (adapter, out) = (&trained.adapter, shown(&args.out));
     let place = match trained.written {
         true => format!("{out}: {} for the encoder {}", adapter.settings.module, escape(&adapter.encoder)),
+        false if args.out.exists() => format!("{out}: not written; the file of that name is an older one"),
         false => format!("{out}: not written"),
     };
     let next = match trained.written && adapter.outcome.helps() != Some(false) {

@@ -62,5 +62,5 @@ fn flag(command: &clap::Command, name: &str) -> Option<String> {
     if has(name) {
         return Some(format!("--{name}"));
     }
-    (has("set") && loranpac::registry::METHODS.iter().any(knows)).then(|| format!("--set {name}="))
+    (has("set") && loranpac::registry::METHODS.iter().any(knows)).then(|| format!("--set {name}"))
 }

@@ -99,6 +99,9 @@ fn a_model_finds_the_adapter_that_it_was_made_with() {
         fs::rename(&model, &beside).unwrap();
         fs::rename(&adapter, &moved).unwrap();
         stdout(&loranpac(&["eval", &beside, &photos, "--no-cache"]));
+        // Also while another one is in its recorded place.
+        fs::copy(&other, &adapter).unwrap();
+        stdout(&loranpac(&["eval", &beside, &photos, "--no-cache"]));
         fs::rename(&moved, &adapter).unwrap();
     }
 }

@@ -12,7 +12,8 @@ use crate::server::Server;
 const VARIABLE: &str = "LORANPAC_ENCODERS";
 
 /// Finds the encoder with a digest: in its recorded place, beside the model, or in the folders of the environment
-/// variable `LORANPAC_ENCODERS`, under its own name or any other. `model` is the path of the model.
+/// variable `LORANPAC_ENCODERS`, under its own name or any other. `model` is the path of the model. Its adapter is looked for
+/// in the same places under its own name.
 ///
 /// An address is not contacted: a model from elsewhere could send inputs anywhere.
 ///
@@ -22,17 +23,22 @@ pub fn find(location: &str, digest: &str, model: &Path, options: &OpenOptions) -
     if Server::is_address(location) {
         return Err(Error::ServerInModel { address: location.to_owned() });
     }
-    if let Some(adapter) = options.adapter.as_ref().filter(|adapter| !adapter.is_file()) {
+    let adapters: Vec<Option<PathBuf>> = match &options.adapter {
+        None => vec![None],
+        Some(adapter) => files(named(adapter, model, &folders())).map(Some).collect(),
+    };
+    if let (Some(adapter), []) = (&options.adapter, &adapters[..]) {
         return Err(Error::AdapterNotFound { adapter: adapter.clone() });
     }
+    let places: Vec<String> = match BUILT_IN.iter().any(|built_in| built_in.name == location) {
+        true => vec![location.to_owned()],
+        false => places(Path::new(location), model).iter().map(|place| place.to_string_lossy().into_owned()).collect(),
+    };
     let mut tried = Vec::new();
-    if BUILT_IN.iter().any(|built_in| built_in.name == location) {
-        if let Some(encoder) = attempt(location, digest, options, &mut tried) {
-            return Ok(encoder);
-        }
-    } else {
-        for place in places(Path::new(location), model) {
-            if let Some(encoder) = attempt(&place.to_string_lossy(), digest, options, &mut tried) {
+    for adapter in &adapters {
+        let options = OpenOptions { adapter: adapter.clone(), ..options.clone() };
+        for place in &places {
+            if let Some(encoder) = attempt(place, digest, &options, &mut tried) {
                 return Ok(encoder);
             }
         }
@@ -50,8 +56,11 @@ pub fn find(location: &str, digest: &str, model: &Path, options: &OpenOptions) -
 /// Where the adapter of a model is: in its recorded place, beside the model, or in the folders of the environment variable
 /// `LORANPAC_ENCODERS`, under its own name. Returns the recorded place if there is no file in any of them.
 pub fn find_adapter(recorded: &Path, model: &Path) -> PathBuf {
-    let places = named(recorded, model, &folders());
-    places.into_iter().find(|place| place.is_file()).unwrap_or_else(|| recorded.to_owned())
+    files(named(recorded, model, &folders())).next().unwrap_or_else(|| recorded.to_owned())
+}
+
+fn files(places: Vec<PathBuf>) -> impl Iterator<Item = PathBuf> {
+    places.into_iter().filter(|place| place.is_file())
 }
 
 /// The encoder at a place, if it has the digest. Otherwise the place and the reason are added to `tried`.

@@ -50,7 +50,12 @@ impl Identity {
             (Some(ours), Some(theirs)) => ours.digest != theirs.digest,
             _ => self.name.as_ref().zip(other.name.as_ref()).is_some_and(|(ours, theirs)| ours != theirs),
         };
-        differ.then(|| format!("{other}, but the model was trained with {self}"))
+        let same_name = self.name.is_some() && self.name == other.name;
+        let advice = match same_name {
+            true => ". Another adapter or preprocessing makes another encoder: give those of the model",
+            false => "",
+        };
+        differ.then(|| format!("{other}, but the model was trained with {self}{advice}"))
     }
 }
 

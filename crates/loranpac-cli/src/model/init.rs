@@ -183,7 +183,10 @@ fn init(args: &Args) -> Result<()> {
         true => "infinite width; the model keeps the samples that it learns".to_owned(),
     };
     let (encoder, files) = match settings.encoder.as_ref().filter(|encoder| encoder.reference.is_some()) {
-        Some(encoder) => (format!(" of {}", escape(&encoder.to_string())), "IMAGES-OR-TEXTS..."),
+        Some(encoder) => {
+            let found = encoder.reference.as_ref().is_some_and(|reference| reference.location.is_some());
+            (format!(" of {}", escape(&encoder.to_string())), if found { "IMAGES-OR-TEXTS..." } else { "FILE..." })
+        }
         None => (String::new(), "FILE..."),
     };
     Ok(changed(say!("{name}: {dim}{encoder}, {what}\nNext: loranpac learn {name} {files}"))?)

@@ -1,6 +1,7 @@
 //! The tables of `run` and its report.
 
 use loranpac::memory::human_bytes;
+use loranpac_bench::adapted::RunFeatures;
 use loranpac_bench::chart::thousands;
 use loranpac_bench::origin::Origin;
 use loranpac_bench::report::{self, MethodSummary, mean_and_spread};
@@ -17,7 +18,7 @@ const LEGEND: &str = "\
 accuracy    of the test samples of all classes seen so far
 final       mean over tasks of the accuracy after the last task; depends on the division into tasks
 total       mean accuracy on every task learned so far, after every task
-forgetting  mean drop from a task's best accuracy to its last; grows with the number of classes even if nothing is unlearned
+forgetting  mean drop from a task's best earlier accuracy to its last; grows with the number of classes even if nothing is unlearned
 ";
 
 /// Approximate number of rows in the table of tasks.
@@ -88,7 +89,8 @@ pub fn tables(runs: &[Run]) -> String {
             count(run.tasks.len(), "task")
         ));
         if let Some(encoder) = &d.encoder {
-            text.push_str(&format!("encoder: {}, digest {}\n", escape(&encoder.name), escape(&encoder.digest)));
+            let frozen = if RunFeatures::trains(&run.config.spec) { " of the frozen encoder" } else { "" };
+            text.push_str(&format!("encoder: {}, digest{frozen} {}\n", escape(&encoder.name), escape(&encoder.digest)));
         }
         for (method, verdict) in report::verdicts(runs) {
             text.push_str(&format!("{method}: {}\n", verdict.line));

@@ -171,7 +171,11 @@ impl fmt::Display for Trained {
         };
         let epochs = count(outcome.best, "epoch");
         write!(f, "held-out accuracy by class means {frozen:.2}% before, {adapted:.2}% after {epochs}")?;
-        f.write_str(if outcome.helps() == Some(true) { "" } else { ": adaptation does not help here" })
+        f.write_str(match outcome.helps() {
+            Some(true) => "",
+            _ if frozen == 100.0 => ": all were right before, so that this cannot tell whether adaptation helps",
+            _ => ": adaptation does not help these classes",
+        })
     }
 }
 

@@ -92,9 +92,13 @@ impl PromptSettings {
         count("length", self.length, 1024)?;
         count("tasks", tasks, 1 << 16)?;
         match self.kind {
-            PromptKind::L2p if !(1..=self.pool).contains(&self.top) => {
-                refuse("top", format!("{} of a pool of {} prompts cannot be selected", self.top, self.pool))
-            }
+            PromptKind::L2p if !(1..=self.pool).contains(&self.top) => refuse(
+                "top",
+                format!(
+                    "{} prompts cannot be selected from a pool of {}; lower `top` or raise `pool`",
+                    self.top, self.pool
+                ),
+            ),
             PromptKind::L2p if self.top * self.length > 1024 => {
                 refuse("length", format!("{} prompts of {} are more than 1024 tokens", self.top, self.length))
             }
