@@ -43,7 +43,8 @@ fn an_adapter_is_repeatable_and_embed_uses_it() {
     for module in ["adapter", "lora", "vpt-deep", "vpt-shallow", "ssf"] {
         let words = stdout(&run(&world.adapt("a.safetensors", &["--module", module, "--threads", "1"])));
         assert!(words.contains("a.safetensors: ") && words.contains("held-out accuracy"), "{words}");
-        assert_eq!(words.contains("Next: loranpac init MODEL"), !words.contains("does not help"), "{words}");
+        let helps = !words.contains("does not help") && !words.contains("cannot tell");
+        assert_eq!(words.contains("Next: loranpac init MODEL"), helps, "{words}");
         stdout(&run(&world.adapt("b.safetensors", &["--module", module, "--threads", "2"])));
         let [a, b] = ["a", "b"].map(|name| fs::read(world.place(&format!("{name}.safetensors"))).unwrap());
         assert!(a == b, "{module}: threads change the file");
@@ -139,7 +140,7 @@ fn only_if_better_writes_nothing_if_it_is_not() {
     let world = World::new();
     // A rate at which nothing changes.
     let words = stdout(&run(&world.adapt("a.safetensors", &["--only-if-better", "--rate", "1e-12"])));
-    assert!(words.contains("not written") && words.contains("does not help"), "{words}");
+    assert!(words.contains("not written") && words.contains("cannot tell whether adaptation helps"), "{words}");
     assert!(!Path::new(&world.place("a.safetensors")).exists());
     let left: Vec<_> = fs::read_dir(world.folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(left.iter().all(|name| !name.to_string_lossy().contains("checkpoint")), "{left:?}");
