@@ -205,8 +205,8 @@ fn runs_of_prompt_methods_learn_from_images_and_are_repeatable() {
     let words = [&words[..], &["--cache", &cache]].concat();
     let wrong = |more: &[&str], expected: &[&str]| refused(&[&words[..], more].concat(), expected);
     wrong(&["--method", "l2p", "--set", "epochs=x"], &["epochs"]);
-    wrong(&["--method", "l2p", "--set", "top=11"], &["--set top=", "pool"]);
-    wrong(&["--method", "codaprompt", "--set", "pool=1"], &["--set pool=", "2 tasks"]);
+    wrong(&["--method", "l2p", "--set", "top=11"], &["--set top: ", "pool"]);
+    wrong(&["--method", "codaprompt", "--set", "pool=1"], &["--set pool", "2 tasks"]);
     wrong(&["--method", "dualprompt", "--set", "top=1"], &["top"]);
     refused(&["run", "--data", "digits", "--method", "l2p"], &["l2p trains inside the encoder", "--encoder"]);
 }
