@@ -15,7 +15,8 @@ pub fn words(error: &anyhow::Error, command: Option<&clap::Command>) -> String {
             },
             _ => cause.to_string(),
         };
-        let words = spell(&words, flag);
+        // In a sentence a setting stands without the sign before its value.
+        let words = spell(&words, |name| flag(name).map(|flag| flag.trim_end_matches('=').to_owned()));
         if text.is_empty() {
             text = words;
         } else if !text.contains(&words) {
@@ -62,5 +63,5 @@ fn flag(command: &clap::Command, name: &str) -> Option<String> {
     if has(name) {
         return Some(format!("--{name}"));
     }
-    (has("set") && loranpac::registry::METHODS.iter().any(knows)).then(|| format!("--set {name}"))
+    (has("set") && loranpac::registry::METHODS.iter().any(knows)).then(|| format!("--set {name}="))
 }

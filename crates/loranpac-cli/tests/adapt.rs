@@ -43,7 +43,8 @@ fn an_adapter_is_repeatable_and_embed_uses_it() {
     for module in ["adapter", "lora", "vpt-deep", "vpt-shallow", "ssf"] {
         let words = stdout(&run(&world.adapt("a.safetensors", &["--module", module, "--threads", "1"])));
         assert!(words.contains("a.safetensors: ") && words.contains("held-out accuracy"), "{words}");
-        assert_eq!(words.contains("Next: loranpac init MODEL"), !words.contains("does not help"), "{words}");
+        let helps = !words.contains("does not help") && !words.contains("cannot tell");
+        assert_eq!(words.contains("Next: loranpac init MODEL"), helps, "{words}");
         stdout(&run(&world.adapt("b.safetensors", &["--module", module, "--threads", "2"])));
         let [a, b] = ["a", "b"].map(|name| fs::read(world.place(&format!("{name}.safetensors"))).unwrap());
         assert!(a == b, "{module}: threads change the file");
@@ -139,7 +140,7 @@ fn only_if_better_writes_nothing_if_it_is_not() {
     let world = World::new();
     // A rate at which nothing changes.
     let words = stdout(&run(&world.adapt("a.safetensors", &["--only-if-better", "--rate", "1e-12"])));
-    assert!(words.contains("not written") && words.contains("does not help"), "{words}");
+    assert!(words.contains("not written") && words.contains("cannot tell whether adaptation helps"), "{words}");
     assert!(!Path::new(&world.place("a.safetensors")).exists());
     let left: Vec<_> = fs::read_dir(world.folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(left.iter().all(|name| !name.to_string_lossy().contains("checkpoint")), "{left:?}");
@@ -204,8 +205,8 @@ fn runs_of_prompt_methods_learn_from_images_and_are_repeatable() {
     let words = [&words[..], &["--cache", &cache]].concat();
     let wrong = |more: &[&str], expected: &[&str]| refused(&[&words[..], more].concat(), expected);
     wrong(&["--method", "l2p", "--set", "epochs=x"], &["epochs"]);
-    wrong(&["--method", "l2p", "--set", "top=11"], &["--set top=", "pool"]);
-    wrong(&["--method", "codaprompt", "--set", "pool=1"], &["--set pool=", "2 tasks"]);
+    wrong(&["--method", "l2p", "--set", "top=11"], &["--set top: ", "pool"]);
+    wrong(&["--method", "codaprompt", "--set", "pool=1"], &["--set pool", "2 tasks"]);
     wrong(&["--method", "dualprompt", "--set", "top=1"], &["top"]);
     refused(&["run", "--data", "digits", "--method", "l2p"], &["l2p trains inside the encoder", "--encoder"]);
 }
