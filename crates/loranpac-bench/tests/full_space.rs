@@ -26,7 +26,7 @@ fn the_digits_fill_a_narrow_lift_without_a_direction_made_of_noise() {
             let q = stats.basis().gram(); // Lower triangle.
             let off = |(i, j): (usize, usize)| (q[(i, j)] - f64::from(u8::from(i == j))).abs();
             let departure = (0..q.nrows()).flat_map(|i| (0..=i).map(move |j| (i, j))).map(off).fold(0.0, f64::max);
-            assert!(departure < 1e-5, "Inc-{increment}, {} samples: |Q'Q - I| = {departure:e}", stats.samples());
+            assert!(departure < 1e-4, "Inc-{increment}, {} samples: |Q'Q - I| = {departure:e}", stats.samples());
         }
         ranks.push(stats.basis().rank());
     }

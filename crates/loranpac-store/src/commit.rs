@@ -193,9 +193,10 @@ fn evicted(draft: &mut Draft<'_>, model: &KernelModel, all: bool) -> Result<(), 
     Ok(())
 }
 
-/// Writes the new columns of Q, or all of them.
+/// Writes the new columns of B and rows of L, or all of them.
 fn basis(draft: &mut Draft<'_>, stats: &Statistics<f32>, all: bool) -> Result<(), Error> {
-    if all {
+    draft.manifest.whole = stats.basis().is_whole();
+    if all || draft.manifest.whole {
         draft.manifest.basis.clear();
     }
     let (width, rank) = (stats.basis().width(), stats.basis().rank());
@@ -210,8 +211,11 @@ fn basis(draft: &mut Draft<'_>, stats: &Statistics<f32>, all: bool) -> Result<()
         draft.manifest.basis.truncate(draft.manifest.basis.len() - small);
         first = draft.manifest.rank();
     }
-    let file = draft.write("basis", vec![Tensor::new("basis", rank - first, width, stats.basis().columns(first))])?;
-    draft.manifest.basis.push(BasisPart { file, columns: rank - first });
+    let mut tensors = vec![Tensor::new("basis", rank - first, width, stats.basis().columns(first))];
+    let rows = stats.basis().rows(first);
+    tensors.extend(rows.as_ref().map(|rows| Tensor::new("lower", 1, rows.len(), [rows.as_slice()])));
+    let file = draft.write("basis", tensors)?;
+    draft.manifest.basis.push(BasisPart { file, columns: rank - first, lower: rows.is_some() });
     Ok(())
 }
 

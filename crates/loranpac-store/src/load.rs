@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use faer::Mat;
 use half::f16;
 use loranpac::internals::{
-    Basis, Buffer, Evicted, ExplicitModel, Factor, KernelModel, KernelState, State, Statistics, Step,
+    Basis, Buffer, Evicted, ExplicitModel, Factor, KernelModel, KernelState, Rows, State, Statistics, Step,
 };
 use loranpac::{Classifier, FeatureSpace, Model};
 use rayon::prelude::*;
@@ -67,6 +67,9 @@ pub fn check(files: &Files, manifest: &Manifest) -> Result<(), Error> {
     let (width, dim, rank) = (manifest.lift.computed(), manifest.lift.dim, manifest.rank());
     for part in &manifest.basis {
         files.get(&part.file)?.tensor::<f32>("basis", part.columns, width)?;
+    }
+    for (part, numbers) in manifest.lower_parts() {
+        files.get(&part.file)?.tensor::<f64>("lower", 1, numbers)?;
     }
     for step in &manifest.gram {
         gram_step(files, step)?;
@@ -180,6 +183,7 @@ fn statistics(files: &Files, manifest: &Manifest) -> Result<Statistics<f32>, Err
     let folder = files.folder.as_path();
     let (width, rank) = (manifest.lift.computed(), manifest.rank());
     let basis = basis(files, manifest, width)?;
+    let lower = lower(files, manifest)?;
     let gram = manifest.gram.iter().map(|step| gram_step(files, step)).collect::<Result<Vec<_>, _>>()?;
     let (mut sums, mut rows) = (Vec::new(), Vec::new());
     for class in &manifest.classes {
@@ -191,6 +195,7 @@ fn statistics(files: &Files, manifest: &Manifest) -> Result<Statistics<f32>, Err
         width,
         rank,
         basis,
+        rows: lower,
         gram,
         cross: Mat::from_fn(rows.len(), rank, |i, j| rows[i].get(j).copied().unwrap_or(0.0)),
         sums,
@@ -250,7 +255,17 @@ fn stored_weights<T: Element + Copy>(
     Ok(Some(segment.tensor::<T>("weights", manifest.classes.len(), rows)?.all()))
 }
 
-/// Returns Q in blocks: mapped if one file holds all of a block, otherwise copied from several files.
+/// Returns the rows of L.
+fn lower(files: &Files, manifest: &Manifest) -> Result<Vec<Rows>, Error> {
+    let mut rows: Vec<Rows> = manifest.basis.iter().map(|part| Rows { count: part.columns, packed: None }).collect();
+    let places = manifest.basis.iter().enumerate().filter(|(_, part)| part.lower);
+    for ((place, _), (part, numbers)) in places.zip(manifest.lower_parts()) {
+        rows[place].packed = Some(files.get(&part.file)?.tensor::<f64>("lower", 1, numbers)?.all());
+    }
+    Ok(rows)
+}
+
+/// Returns B in blocks: mapped if one file holds all of a block, otherwise copied from several files.
 fn basis(files: &Files, manifest: &Manifest, width: usize) -> Result<Vec<Buffer<f32>>, Error> {
     let mut parts = Vec::new();
     let mut first = 0;

@@ -24,7 +24,7 @@ impl LiftRecord {
 }
 
 impl Manifest {
-    /// Returns the bytes of loading the model: S and N (or the kept samples and the contribution of evicted ones), and
+    /// Returns the bytes of loading the model: S, L and N (or the kept samples and the contribution of evicted ones), and
     /// the classifier.
     pub fn load_bytes(&self) -> usize {
         let (rank, classes, dim) = (self.rank(), self.classes.len(), self.lift.dim);
@@ -33,7 +33,12 @@ impl Manifest {
             let mass = if self.evicted.is_some() { product(&[2, square]) } else { 0 };
             sum(&[mass, product(&[rank, 8, dim]), product(&[3, 8, rank, classes])])
         } else {
-            sum(&[product(&[2, square]), product(&[2, 8, rank, classes]), product(&[4, self.lift.computed(), classes])])
+            sum(&[
+                product(&[2, square]),
+                square / 2,
+                product(&[2, 8, rank, classes]),
+                product(&[4, self.lift.computed(), classes]),
+            ])
         };
         // Lists of classes and tasks, as text and as values.
         let lists = sum(&[product(&[2048, classes]), product(&[1024, self.tasks.len()])]);

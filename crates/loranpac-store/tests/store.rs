@@ -380,7 +380,7 @@ fn a_manifest_that_lies_is_refused_or_harmless() {
     }
     refused(&|m| m["losses"]["dropped"] = serde_json::Value::Null, "null");
     refused(&|m| m["losses"]["lost"] = (-1.0).into(), "losses");
-    fs::write(path.join("MANIFEST"), b"loranpac-model 3 00\n{}").unwrap();
+    fs::write(path.join("MANIFEST"), b"loranpac-model 4 00\n{}").unwrap();
     assert!(matches!(Session::open(&path), Err(Error::Version { .. })));
     // And whatever else the bytes may be: nothing panics.
     let mut random = Random(3);

@@ -4,9 +4,9 @@ use faer::{Mat, MatRef};
 
 use crate::buffer::Buffer;
 
-/// An increment of S: `S <- [S 0; 0 0] + B B'`.
+/// An increment of S: `S <- [S 0; 0 0] + F F'`.
 ///
-/// B is the triangular factor of the increment, and a function of the increment alone: it does not contain the
+/// F is the triangular factor of the increment, and a function of the increment alone: it does not contain the
 /// coordinates of single samples (unless the chunk has only one sample).
 #[derive(Debug, Clone)]
 pub struct Factor {
@@ -22,7 +22,7 @@ impl Factor {
     }
 
     /// Computes the triangular factor for samples with coordinates C in the old directions and Rn in the new ones: with
-    /// `[C; Rn]' = G R` and orthonormal G, `B = R'`.
+    /// `[C; Rn]' = G R` and orthonormal G, `F = R'`.
     pub(crate) fn new(known: MatRef<'_, f64>, new: MatRef<'_, f64>) -> Self {
         let rows = known.nrows() + new.nrows();
         let stacked = Mat::from_fn(known.ncols(), rows, |sample, i| {
@@ -35,12 +35,12 @@ impl Factor {
         Factor { rows, columns, data: Buffer::from(entries.collect::<Vec<_>>()) }
     }
 
-    /// Returns the number of rows of B: the rank of the basis afterwards.
+    /// Returns the number of rows of F: the rank of the basis afterwards.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Returns B, r x m.
+    /// Returns F, r x m.
     pub fn matrix(&self) -> MatRef<'_, f64> {
         MatRef::from_column_major_slice(&self.data, self.rows, self.columns)
     }

@@ -68,7 +68,7 @@ pub use width::Width;
 
 /// The parts of models, for code that stores models, extends the engine, or studies it.
 pub mod internals {
-    pub use crate::basis::{Basis, Split};
+    pub use crate::basis::{Basis, Columns, Rows, Split};
     pub use crate::buffer::{Buffer, Source};
     pub use crate::delta::{Delta, Receiver};
     pub use crate::factor::Factor;

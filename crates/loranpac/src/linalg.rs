@@ -45,6 +45,47 @@ pub(crate) fn gram_f64<T: Scalar>(a: MatRef<'_, T>) -> Mat<f64> {
     parts.into_iter().reduce(|a, b| a + b).unwrap_or_else(|| Mat::zeros(m, m))
 }
 
+/// Computes `A' A` of a tall matrix (lower triangle only) by products in its own precision, of which parts are added in
+/// f64. Reproducible as [`gram_f64`], and twice as fast for f32.
+pub(crate) fn gram<T: Scalar>(a: MatRef<'_, T>) -> Mat<f64> {
+    const ROWS: usize = 4096;
+    let (rows, m) = (a.nrows(), a.ncols());
+    let share = rows.div_ceil(rayon::current_num_threads()).max(1);
+    let parts: Vec<Mat<f64>> = a
+        .par_row_chunks(share)
+        .map(|part| {
+            let mut sum = Mat::<f64>::zeros(m, m);
+            let mut product = Mat::<T>::zeros(m, m);
+            let (lower, whole, one) = (BlockStructure::TriangularLower, BlockStructure::Rectangular, T::from_f64(1.0));
+            for start in (0..part.nrows()).step_by(ROWS) {
+                let part = part.subrows(start, ROWS.min(part.nrows() - start));
+                let (a, target) = (part.transpose(), product.as_mut());
+                matmul_triangular(target, lower, Accum::Replace, a, whole, part, whole, one, Par::Seq);
+                for j in 0..m {
+                    let (sum, product) = (sum.col_mut(j).subrows_mut(j, m - j), product.col(j).subrows(j, m - j));
+                    sum.iter_mut().zip(product.iter()).for_each(|(sum, v)| *sum += v.to_f64());
+                }
+            }
+            sum
+        })
+        .collect();
+    parts.into_iter().reduce(|a, b| a + b).unwrap_or_else(|| Mat::zeros(m, m))
+}
+
+/// Computes the inner product in f64, of parts that need not wait for each other.
+pub(crate) fn dot<T: Scalar, U: Scalar>(a: &[T], b: &[U]) -> f64 {
+    const LANES: usize = 16;
+    let mut sums = [0.0; LANES];
+    let (a, b) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
+    let rest = a.remainder().iter().zip(b.remainder()).map(|(a, b)| a.to_f64() * b.to_f64()).sum::<f64>();
+    for (a, b) in a.zip(b) {
+        for i in 0..LANES {
+            sums[i] += a[i].to_f64() * b[i].to_f64();
+        }
+    }
+    sums.iter().sum::<f64>() + rest
+}
+
 /// Computes `C <- C + alpha A A'`, lower triangle of C only.
 pub(crate) fn add_product_lower(c: MatMut<'_, f64>, a: MatRef<'_, f64>, alpha: f64, par: Par) {
     matmul_triangular(

@@ -11,11 +11,14 @@ use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Accum, Mat, MatMut, Par};
 use rayon::prelude::*;
 
-use crate::linalg::{PANEL, cast, gram_f64};
+use crate::linalg::{PANEL, cast, cholesky_lower, gram, gram_f64, par};
 use crate::scalar::Scalar;
 
 /// The Gram matrix in f64 resolves directions down to this share of a column's length.
 const GRAM_RESOLUTION: f64 = 1e-7;
+/// Columns with at least this share of their length outside the others are factorised without pivots, by products in
+/// their own precision.
+const CLEARLY_INDEPENDENT: f64 = 0.05;
 
 /// `H = Qn Rn + R`, where R is the dropped residual.
 pub(crate) struct Factors {
@@ -30,13 +33,49 @@ pub(crate) struct Factors {
 /// Directions with at most `drop` of their column's length (`norms`) are left out, and there are at most `limit`.
 pub(crate) fn orthonormalise<T: Scalar>(mut h: MatMut<'_, T>, norms: &[f64], drop: f64, limit: usize) -> Factors {
     let coarse = T::EPSILON > GRAM_RESOLUTION / 10.0;
-    if coarse
-        && drop > 0.0
-        && let Some(factors) = by_gram(h.rb_mut(), norms, drop.max(GRAM_RESOLUTION), limit)
+    if !coarse || drop == 0.0 {
+        return by_householder(h, norms, drop, limit);
+    }
+    if h.ncols() <= limit
+        && let Some(factors) = by_products(h.rb_mut(), norms)
     {
         return factors;
     }
+    if let Some(factors) = by_gram(h.rb_mut(), norms, drop.max(GRAM_RESOLUTION), limit) {
+        return factors;
+    }
     by_householder(h, norms, drop, limit)
+}
+
+/// Factorises columns that are clearly independent by a Cholesky factorisation of their Gram matrix in their own
+/// precision: `Qn = H L^-T`, `Rn = L'`. Returns None if they are not.
+///
+/// Qn is orthonormal to the rounding of the matrix, divided by the squares of its pivots.
+fn by_products<T: Scalar>(h: MatMut<'_, T>, norms: &[f64]) -> Option<Factors> {
+    let m = h.ncols();
+    let mut l = gram(h.rb());
+    scale(&mut l, norms);
+    // A pivot is the share of a column that the columns before it do not have.
+    if !cholesky_lower(l.as_mut(), par()) || !(0..m).all(|i| l[(i, i)] >= CLEARLY_INDEPENDENT) {
+        return None;
+    }
+    let mut inverse = Mat::<f64>::zeros(m, m);
+    invert_lower_triangular(inverse.as_mut(), l.as_ref(), par());
+    let b = Mat::from_fn(m, m, |i, j| T::from_f64(if i <= j { inverse[(j, i)] / norms[i] } else { 0.0 }));
+    multiply_columns(h, &(0..m).collect::<Vec<_>>(), &b);
+    let rn = Mat::from_fn(m, m, |i, j| if i <= j { l[(j, i)] * norms[j] } else { 0.0 });
+    Some(Factors { rn, left_out: vec![0.0; m] })
+}
+
+/// Computes `D^-1 G D^-1` for the lower triangle of G, D = diag(norms); returns the reciprocals of the norms.
+fn scale(g: &mut Mat<f64>, norms: &[f64]) -> Vec<f64> {
+    let inverse: Vec<f64> = norms.iter().map(|&n| if n > 0.0 { n.recip() } else { 0.0 }).collect();
+    for j in 0..norms.len() {
+        for i in j..norms.len() {
+            g[(i, j)] *= inverse[i] * inverse[j];
+        }
+    }
+    inverse
 }
 
 /// Factorises by a pivoted Cholesky factorisation of `D^-1 H' H D^-1`, D = diag(norms); all E-sized work is matrix
@@ -44,12 +83,7 @@ pub(crate) fn orthonormalise<T: Scalar>(mut h: MatMut<'_, T>, norms: &[f64], dro
 fn by_gram<T: Scalar>(h: MatMut<'_, T>, norms: &[f64], drop: f64, limit: usize) -> Option<Factors> {
     let m = h.ncols();
     let mut g = gram_f64(h.rb());
-    let inverse_norm: Vec<f64> = norms.iter().map(|&n| if n > 0.0 { n.recip() } else { 0.0 }).collect();
-    for j in 0..m {
-        for i in j..m {
-            g[(i, j)] *= inverse_norm[i] * inverse_norm[j];
-        }
-    }
+    let inverse_norm = scale(&mut g, norms);
     let squares: Vec<f64> = (0..m).map(|j| g[(j, j)]).collect();
     if let Some(nothing) = negligible(&squares, norms, drop) {
         return Some(nothing);
@@ -129,7 +163,7 @@ fn by_householder<T: Scalar>(mut h: MatMut<'_, T>, norms: &[f64], drop: f64, lim
     let small = pivoted.thin_R();
     let p = (0..small.nrows().min(limit)).take_while(|&i| keep_all || small[(i, i)].abs() > drop).count();
     let turn: Mat<T> = cast(pivoted.compute_thin_Q().subcols(0, p));
-    matmul(h.rb_mut().subcols_mut(0, p), Accum::Replace, &q, &turn, T::from_f64(1.0), crate::linalg::par());
+    matmul(h.rb_mut().subcols_mut(0, p), Accum::Replace, &q, &turn, T::from_f64(1.0), par());
     let (order, _) = pivoted.P().arrays();
     let (mut rn, mut left_out) = (Mat::zeros(p, m), vec![0.0; m]);
     for (place, &column) in order.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Memory estimates of a model, before anything is allocated.
 
-use crate::basis::Basis;
+use crate::basis::{Basis, SANDWICH};
 use crate::classifier::CHUNK;
 use crate::error::Error;
 use crate::filter::Filter;
@@ -44,12 +44,15 @@ impl Plan {
             sum(&[product(&[3, 8, rank, classes]), ROTATIONS, square / 2])
         };
         let factorise = if self.keep_null { factorise.saturating_add(square) } else { factorise };
+        // S turned to the unit vectors, with the columns that are computed at a time.
+        let whole =
+            if rank >= width && !self.keep_null { square.saturating_add(product(&[2, 8, rank, SANDWICH])) } else { 0 };
         sum(&[
             Basis::<f32>::bytes_for(width, rank),
             square.saturating_add(product(&[8, rank, classes.saturating_add(256)])),
             product(&[2, 4, width, classes]),
             work,
-            absorb.max(factorise).max(scoring),
+            absorb.max(factorise).max(whole).max(scoring),
         ])
     }
 

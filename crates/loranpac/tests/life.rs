@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use common::*;
 use faer::Mat;
 use loranpac::filter::solve;
-use loranpac::internals::{Basis, Buffer, Delta, Scalar, State, Statistics, Step};
+use loranpac::internals::{Basis, Buffer, Delta, Rows, Scalar, State, Statistics, Step};
 use loranpac::{Error, Filter, Ridge, Truncation};
 use proptest::prelude::*;
 
@@ -144,6 +144,7 @@ fn a_forgotten_class_is_gone_and_the_others_score_as_before() {
 #[derive(Default)]
 struct Diary {
     columns: Vec<f32>,
+    rows: Vec<Rows>,
     steps: Vec<Step>,
     sums: BTreeMap<usize, Vec<f32>>,
     cross: BTreeMap<usize, Vec<f64>>,
@@ -153,8 +154,11 @@ impl Diary {
     fn write(&mut self, stats: &mut Statistics<f32>, changes: Delta) {
         if changes.basis {
             self.columns.clear();
+            self.rows.clear();
         }
         let known = self.columns.len() / WIDTH;
+        self.rows
+            .push(Rows { count: stats.basis().rank() - known, packed: stats.basis().rows(known).map(Buffer::from) });
         stats.basis().columns(known).for_each(|run| self.columns.extend_from_slice(run));
         if changes.gram {
             let upper = Buffer::from(stats.gram().to_packed());
@@ -177,6 +181,7 @@ impl Diary {
             width: WIDTH,
             rank,
             basis: blocks.map(|b| Buffer::from(self.columns[b.start * WIDTH..b.end * WIDTH].to_vec())).collect(),
+            rows: self.rows.clone(),
             gram: self.steps.clone(),
             cross: Mat::from_fn(self.sums.len(), rank, cross),
             sums: self.sums.values().cloned().map(Buffer::from).collect(),
@@ -224,6 +229,58 @@ fn a_model_that_was_written_down_goes_on_bit_for_bit() {
     });
     check_resumption(|stats, _| (stats.basis().rank() > 80).then(|| stats.compress(50).unwrap()));
     check_resumption(|stats, _| Some(stats.cut(|values| values.len() * 3 / 4).unwrap()));
+}
+
+#[test]
+fn a_model_whose_columns_are_orthonormal_themselves_learns_on() {
+    // As models of format 1 and 2 are: Q itself is stored, without a factor.
+    let tasks = stream(10, WIDTH, &[50, 40, 30], CLASSES);
+    let mut old = learned::<f32>(&tasks[..2]);
+    let (q, rank) = (basis(&old), old.basis().rank());
+    let block = |b: std::ops::Range<usize>| -> Buffer<f32> {
+        b.flat_map(|j| q.col(j).iter().map(|v| *v as f32).collect::<Vec<_>>()).collect::<Vec<_>>().into()
+    };
+    let state = State {
+        width: WIDTH,
+        rank,
+        basis: Basis::<f32>::blocks_for(rank).map(block).collect(),
+        rows: vec![Rows { count: rank, packed: None }],
+        gram: vec![Step::Whole { rank, upper: Buffer::from(old.gram().to_packed()) }],
+        cross: old.cross().clone(),
+        sums: (0..old.counts().len()).map(|class| Buffer::from(old.label_sum(class).to_vec())).collect(),
+        counts: old.counts().to_vec(),
+        samples: old.samples(),
+        losses: old.losses(),
+        latest_cut: old.latest_cut(),
+        outside: old.outside(),
+        drop: 20.0,
+    };
+    let mut old = Statistics::<f32>::from_state(state).unwrap();
+    absorb(&mut old, &tasks[2].0, &tasks[2].1);
+    let (mut whole, mut parts) = (learned::<f32>(&tasks), [learned::<f32>(&tasks[..1]), old.clone()]);
+    let fresh = stream(10, WIDTH, &[40], CLASSES).remove(0).0;
+    for filter in [SOFT, HARD] {
+        assert!(distance(&scores(&mut old, filter, &fresh), &scores(&mut whole, filter, &fresh)) < 1e-4);
+    }
+    // And it can be merged, in both directions.
+    let same: Vec<usize> = (0..CLASSES).collect();
+    let [new, old] = &mut parts;
+    let mut both = new.clone();
+    both.merge(old, &same);
+    old.merge(new, &same);
+    assert!(distance(&scores(&mut both, SOFT, &fresh), &scores(old, SOFT, &fresh)) < 1e-4);
+}
+
+#[test]
+fn a_factor_that_does_not_fit_is_refused() {
+    let rows = |packed: &[f64]| [Rows { count: 2, packed: Some(Buffer::from(packed.to_vec())) }];
+    let refused = |rows: &[Rows]| Basis::<f32>::from_parts(3, 2, vec![Buffer::from(vec![1.0; 6])], rows).is_none();
+    assert!(!refused(&rows(&[1.0, 0.5, 1.0])));
+    for wrong in [&[1.0, 0.5][..], &[1.0, 0.5, 0.0], &[1.0, f64::NAN, 1.0], &[1.0, 0.5, 1.0, 1.0]] {
+        assert!(refused(&rows(wrong)), "{wrong:?}");
+    }
+    assert!(refused(&[Rows { count: 1, packed: None }]));
+    assert!(refused(&vec![Rows { count: usize::MAX, packed: None }; 2]));
 }
 
 #[test]

@@ -71,6 +71,9 @@ impl Manifest {
         if labels.len() != self.classes.len() {
             return Err("two classes have the same label".to_owned());
         }
+        if self.whole && (self.keeps_samples() || !self.basis.is_empty()) {
+            return Err("a basis of all unit vectors has no parts".to_owned());
+        }
         let parts = self.basis.iter().try_fold(0usize, |rank, part| rank.checked_add(part.columns));
         let labelled = self.classes.iter().try_fold(0usize, |sum, class| sum.checked_add(class.count));
         if parts.is_none_or(|rank| rank > self.lift.computed() && !self.keeps_samples()) {
@@ -130,7 +133,8 @@ impl Manifest {
             true => (&weights.file, classes, rank, 8),
             false => (&weights.file, classes, width, 4),
         });
-        let mut parts = basis.chain(gram).chain(places).chain(kept).chain(evicted).chain(weights);
+        let lower = self.lower_parts().map(|(part, numbers)| (&part.file, 1, numbers, 8));
+        let mut parts = basis.chain(lower).chain(gram).chain(places).chain(kept).chain(evicted).chain(weights);
         let fits = |file: &str, rows: usize, columns: usize, size: u64| {
             let bytes = (rows as u64).saturating_mul(columns as u64).saturating_mul(size);
             self.files.get(file).is_some_and(|entry| bytes <= entry.bytes)

@@ -18,8 +18,9 @@ use crate::error::Error;
 use crate::lift::LiftRecord;
 use crate::segment::FileEntry;
 
-/// Version of the format that is written. Version 1, which has no edits, is read as well.
-pub const FORMAT: u32 = 2;
+/// Version of the format that is written. Version 1, which has no edits, and version 2, in which L is the identity, are
+/// read as well.
+pub const FORMAT: u32 = 3;
 
 /// Settings of a new model.
 #[derive(Debug, Clone)]
@@ -62,8 +63,11 @@ pub struct Manifest {
     pub outside: bool,
     /// The classes, by index.
     pub classes: Vec<ClassEntry>,
-    /// The columns of Q, in order.
+    /// The columns of B and the rows of L, in order.
     pub basis: Vec<BasisPart>,
+    /// Whether Q is the identity, which has no parts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub whole: bool,
     /// The construction of S, in order.
     pub gram: Vec<GramStep>,
     /// The samples of a model of infinite width, in order.
@@ -124,7 +128,7 @@ pub struct Place {
     pub shape: [usize; 2],
 }
 
-/// Columns of Q: tensor `basis`, a column of Q in each row.
+/// Columns of B: tensor `basis`, a column of B in each row; and rows of L: tensor `lower`, each up to its diagonal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BasisPart {
@@ -132,6 +136,9 @@ pub struct BasisPart {
     pub file: String,
     /// Number of columns.
     pub columns: usize,
+    /// Whether the file has the rows of L; otherwise they are those of the identity.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lower: bool,
 }
 
 /// Kept samples: tensors `samples` (f32, or f16 with the setting `half`), a sample in each row, and `classes`, their
@@ -179,15 +186,15 @@ pub enum GramStep {
         /// Its size.
         rank: usize,
     },
-    /// `S <- [S 0; 0 0] + B B'`: tensor `factor.INDEX`, a column of B in each row.
+    /// `S <- [S 0; 0 0] + F F'`: tensor `factor.INDEX`, a column of F in each row.
     Grow {
         /// The file.
         file: String,
         /// The index of the factor in the file.
         index: usize,
-        /// Rows of B: the rank of the basis afterwards.
+        /// Rows of F: the rank of the basis afterwards.
         rows: usize,
-        /// Columns of B.
+        /// Columns of F.
         columns: usize,
     },
 }
@@ -272,6 +279,7 @@ impl Manifest {
             outside: false,
             classes: Vec::new(),
             basis: Vec::new(),
+            whole: false,
             gram: Vec::new(),
             kept: Vec::new(),
             evicted: None,
@@ -290,6 +298,7 @@ impl Manifest {
         let mut empty = self.clone();
         empty.classes.clear();
         empty.basis.clear();
+        empty.whole = false;
         empty.gram.clear();
         empty.kept.clear();
         (empty.evicted, empty.weights) = (None, None);
@@ -304,8 +313,22 @@ impl Manifest {
 
     /// Returns r: the number of directions of the basis, or of kept samples.
     pub fn rank(&self) -> usize {
+        if self.whole {
+            return self.lift.computed();
+        }
         let kept = self.kept.iter().map(|part| part.samples);
         self.basis.iter().map(|part| part.columns).chain(kept).fold(0, usize::saturating_add)
+    }
+
+    /// Returns the parts of the basis that have rows of L, and how many numbers they have.
+    pub(crate) fn lower_parts(&self) -> impl Iterator<Item = (&BasisPart, usize)> {
+        let triangle = |rows: usize| rows.saturating_mul(rows.saturating_add(1)) / 2;
+        let mut first = 0usize;
+        let sized = self.basis.iter().map(move |part| {
+            let end = first.saturating_add(part.columns);
+            (part, triangle(end) - triangle(std::mem::replace(&mut first, end)))
+        });
+        sized.filter(|(part, _)| part.lower)
     }
 
     /// Returns whether the model keeps samples.

@@ -21,7 +21,7 @@ pub(super) fn coordinates(basis: &Basis<f32>, map: &dyn FeatureMap, x: Features<
     for part in x.chunks(CHUNK) {
         let h = lift_into(map, part.as_matrix(), &mut work);
         let mut rows = projected.as_mut().subrows_mut(squared.len(), part.len());
-        rows.copy_from(cast::<f32, f64>(basis.project(h.rb()).as_ref()));
+        rows.copy_from(basis.coordinates(h.rb()).transpose());
         squared.extend(h.rb().col_iter().map(|c| c.iter().map(|&v| v as f64 * v as f64).sum::<f64>()));
     }
     (projected, squared)

@@ -148,8 +148,13 @@ impl Problem<'_> {
 
     fn geometric_mean(&mut self, floor: f64) -> Result<f64, Error> {
         match self.side {
-            // The basis has no null directions.
-            Side::Primal { .. } => Ok((self.gram.log_det(floor)? / self.gram.rank() as f64).exp()),
+            Side::Primal { .. } => {
+                // The basis has no null directions, except for features that were never active.
+                let dead = self.gram.zeros_on_diagonal();
+                let left = self.gram.rank() - dead;
+                let log = self.gram.log_det(floor)? - dead as f64 * floor.ln();
+                Ok(if left == 0 { floor } else { (log / left as f64).exp() })
+            }
             Side::Dual { .. } => Ok(geometric_mean(self.gram)?.unwrap_or(floor)),
         }
     }

@@ -8,6 +8,8 @@
 mod eigen;
 mod solve;
 
+use std::ops::Range;
+
 use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{BlockStructure, matmul as matmul_triangular};
 use faer::prelude::ReborrowMut;
@@ -46,6 +48,11 @@ impl Gram {
     /// Returns the trace of S: the energy of all features seen.
     pub fn trace(&self) -> f64 {
         self.diagonal.iter().sum()
+    }
+
+    /// Returns how many directions have no energy at all.
+    pub(crate) fn zeros_on_diagonal(&self) -> usize {
+        self.diagonal.iter().filter(|value| **value == 0.0).count()
     }
 
     /// Returns a copy of S, both triangles.
@@ -186,6 +193,27 @@ impl Gram {
         let mut gram = Gram::default();
         gram.set_diagonal(&vec![0.0; rank]);
         gram
+    }
+
+    /// Creates a matrix from its columns, `step` at a time: `fill` writes those of a range down to its end, of which only
+    /// the upper triangle is used.
+    pub(crate) fn by_columns(rank: usize, step: usize, mut fill: impl FnMut(Range<usize>, MatMut<'_, f64>)) -> Self {
+        let mut gram = Gram::zeros(rank);
+        for first in (0..rank).step_by(step) {
+            let end = rank.min(first + step);
+            fill(first..end, gram.view_mut().submatrix_mut(0, first, end, end - first));
+        }
+        gram.save_diagonal();
+        gram
+    }
+
+    /// Computes `S <- S + G` for a matrix of the same size.
+    pub fn add_gram(&mut self, g: &Gram) {
+        let (mut s, g) = (self.view_mut(), (g.view(), &g.diagonal));
+        s.rb_mut().par_col_iter_mut().enumerate().for_each(|(j, column)| {
+            column.subrows_mut(0, j).iter_mut().zip(g.0.col(j).iter()).for_each(|(s, g)| *s += *g);
+        });
+        self.diagonal.iter_mut().zip(g.1).for_each(|(s, g)| *s += *g);
     }
 
     /// Computes `S <- S + A A'` for A of r rows.

@@ -20,7 +20,7 @@ use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Accum, Mat, MatMut, MatRef};
 
 use super::lifted::{Lifted, grow_columns, indices};
-use crate::basis::{Basis, Split};
+use crate::basis::{Columns, Split};
 use crate::classifier::{CHUNK, Classifier, bytes_of};
 use crate::error::Error;
 use crate::features::Features;
@@ -56,7 +56,7 @@ pub struct Ogd {
 /// The state that a task changes.
 struct State {
     variant: Variant,
-    basis: Basis<f32>,
+    basis: Columns<f32>,
     /// An approximation of `Q' H H' Q`, for OR-Fit's incremental PCA.
     gram: Gram,
     /// W', E x c.
@@ -69,7 +69,7 @@ impl Ogd {
         if let Variant::Pca(_, truncation) = variant {
             truncation.validate()?;
         }
-        let basis = Basis::new(lift.width());
+        let basis = Columns::new(lift.width());
         let state = State { variant, basis, gram: Gram::default(), weights: Mat::new() };
         Ok(Ogd { lifted: Lifted::new(lift), table: LabelTable::default(), samples: 0, state })
     }
@@ -244,7 +244,7 @@ impl Learner for Ogd {
             _ => (most, stream.largest_task, 0),
         };
         sum(&[
-            Basis::<f32>::bytes_for(width, rank),
+            Columns::<f32>::bytes_for(width, rank),
             memory::product(&[4, width, stream.classes]),
             memory::product(&[squares, 8, rank, rank]),
             memory::product(&[3, 4, width, batch]),

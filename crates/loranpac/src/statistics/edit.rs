@@ -8,7 +8,7 @@ use crate::basis::{BLOCK, Split};
 use crate::buffer::Buffer;
 use crate::delta::Delta;
 use crate::error::Error;
-use crate::linalg::{cleared_norms, column_norms, transposed};
+use crate::linalg::{cleared_norms, column_norms};
 use crate::scalar::Scalar;
 
 /// The maximum share of a learned sample's length that may lie outside the basis; rounding is far below.
@@ -22,12 +22,16 @@ impl<T: Scalar> Statistics<T> {
     /// Adds everything that another model has learned; its class i is class `classes[i]` here, which may be new.
     ///
     /// With `Q_B = [Q Qn] F`, the other basis in the grown one:
-    /// `S <- [S 0; 0 0] + F S_B F'`, `J <- J + J_B`, `N <- [N  J Qn] + N_B F'`. Cost: `8 E r r_B` flops.
+    /// `S <- [S 0; 0 0] + F S_B F'`, `J <- J + J_B`, `N <- [N  J Qn] + N_B F'`. The columns of the other basis are learned
+    /// as samples are, and F follows from their coordinates. Cost: `2 E r r_B` flops.
     pub fn merge(&mut self, other: &mut Statistics<T>, classes: &[usize]) -> Delta {
         let width = self.basis.width();
         assert_eq!((width, classes.len()), (other.basis.width(), other.counts.len()));
         self.settle();
         other.settle();
+        if other.basis.is_whole() && !self.basis.is_whole() {
+            self.make_whole();
+        }
         let before = self.basis.rank();
         let mut parts = Vec::new();
         let mut work = Mat::<T>::zeros(width, BLOCK.min(other.basis.rank()));
@@ -42,7 +46,8 @@ impl<T: Scalar> Statistics<T> {
             parts.push((known, new));
         }
         let rank = self.basis.rank();
-        let mut f = Mat::<f64>::zeros(rank, other.basis.rank());
+        // F of a whole basis is the identity.
+        let mut f = Mat::<f64>::zeros(rank, parts.iter().map(|(known, _)| known.ncols()).sum());
         let mut at = 0;
         for (known, new) in parts {
             let mut columns = f.as_mut().subcols_mut(at, known.ncols());
@@ -50,15 +55,20 @@ impl<T: Scalar> Statistics<T> {
             columns.rb_mut().subrows_mut(known.nrows(), new.nrows()).copy_from(&new);
             at += known.ncols();
         }
+        // The columns are those of B_B, and Q_B = B_B L_B^-T.
+        other.basis.solve(0, f.as_mut().transpose_mut());
         self.gram().extend(rank - before);
-        self.gram().add_turned(f.as_ref(), &other.gram);
+        match other.basis.is_whole() {
+            true => self.gram().add_gram(&other.gram),
+            false => self.gram().add_turned(f.as_ref(), &other.gram),
+        }
         self.add_classes(other, classes);
         self.outside |= other.outside;
         self.cross.resize_with(self.counts.len(), rank, |_, _| 0.0);
         if self.outside {
             self.cross = self.project_label_sums();
         } else {
-            let turned = &other.cross * f.transpose();
+            let turned = if other.basis.is_whole() { other.cross.clone() } else { &other.cross * f.transpose() };
             for (i, &class) in classes.iter().enumerate() {
                 (0..rank).for_each(|j| self.cross[(class, j)] += turned[(i, j)]);
             }
@@ -174,15 +184,22 @@ impl<T: Scalar> Statistics<T> {
         let rank = eigen.values.len();
         // A direction is removed if only rounding is left of it, and these samples were its content.
         let theirs = |j: usize| (known.transpose() * eigen.vectors.col(j)).squared_norm_l2();
-        let small = (0..rank).rev().take(classes.len()).take_while(|&j| eigen.values[j] <= floor);
-        let removed = small.take_while(|&j| theirs(j) >= eigen.values[j].abs()).count();
+        let small = (0..rank).rev().take_while(|&j| eigen.values[j] <= floor);
+        let removed = match self.basis.is_whole() {
+            // Features that were never active are removed with them.
+            true if small.clone().any(|j| theirs(j) > 0.0 && theirs(j) >= eigen.values[j].abs()) => small.count(),
+            true => 0,
+            false => small.take(classes.len()).take_while(|&j| theirs(j) >= eigen.values[j].abs()).count(),
+        };
         self.losses.dropped += eigen.values[rank - removed..].iter().map(|value| value.abs()).sum::<f64>();
         for (sample, &class) in classes.iter().enumerate() {
             self.shift(class, -1.0, kept.col(sample), known.col(sample));
             self.counts[class] -= 1;
         }
         self.samples -= classes.len();
-        self.keep_directions(&eigen, rank - removed);
+        if removed > 0 || !self.basis.is_whole() {
+            self.keep_directions(&eigen, rank - removed);
+        }
         // Other samples may have had small components along the removed directions, and J still has them.
         self.outside |= removed > 0;
         self.losses.assumed += unchecked;
@@ -238,9 +255,9 @@ impl<T: Scalar> Statistics<T> {
     fn coordinates(&self, mut h: MatMut<'_, T>) -> (Mat<f64>, Vec<f64>) {
         let mut known = Mat::<f64>::zeros(self.basis.rank(), h.ncols());
         for _ in 0..2 {
-            let part = self.basis.project(h.rb());
-            self.basis.add_product(h.rb_mut(), transposed::<T, T>(part.as_ref()).as_ref(), -1.0);
-            known += transposed::<T, f64>(part.as_ref());
+            let part = self.basis.coordinates(h.rb());
+            self.basis.add_product(h.rb_mut(), part.as_ref(), -1.0);
+            known += part;
         }
         (known, column_norms(h.rb()))
     }

@@ -2,11 +2,11 @@
 
 mod edit;
 mod state;
+mod whole;
 
 use std::sync::Arc;
 
 use faer::linalg::matmul::matmul;
-use faer::linalg::triangular_inverse::invert_lower_triangular;
 use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Accum, Mat, MatMut, MatRef};
 use rayon::prelude::*;
@@ -20,7 +20,7 @@ use crate::delta::Delta;
 use crate::error::Error;
 use crate::factor::Factor;
 use crate::gram::{Eigen, Gram};
-use crate::linalg::{cast, cholesky_lower, cleared_norms, par};
+use crate::linalg::{cleared_norms, par};
 use crate::scalar::Scalar;
 use crate::spectrum::rounding;
 
@@ -31,6 +31,10 @@ pub const DEFAULT_DROP: f64 = 20.0;
 
 /// Drift of the basis, in rounding units, above which a compression re-orthonormalises it.
 const DRIFT_LIMIT: f64 = 20.0;
+
+/// Where Q is the identity, the triangular factor of an increment of S is computed for chunks of at most this part of E
+/// samples: for larger ones it would cost more than it saves on disk.
+const SMALL_SHARE: usize = 32;
 
 /// A cut of the spectrum: the removed eigenvalues that are above rounding.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -204,11 +208,12 @@ impl<T: Scalar> Statistics<T> {
 
     /// Computes J Q as a product. Cost: `2 E r c` flops.
     pub fn project_label_sums(&self) -> Mat<f64> {
-        self.project_label_sums_onto(0)
+        self.project_label_sums_onto(0, Mat::zeros(self.sums.len(), 0).as_ref())
     }
 
-    /// Computes J Q for the columns of Q from `first` on, a few classes at a time: J is stored by class.
-    fn project_label_sums_onto(&self, first: usize) -> Mat<f64> {
+    /// Computes J Q for the columns of Q from `first` on, given those before; a few classes at a time: J is stored by
+    /// class.
+    fn project_label_sums_onto(&self, first: usize, known: MatRef<'_, f64>) -> Mat<f64> {
         const CLASSES: usize = 64;
         let width = self.basis.width();
         let mut products = Mat::zeros(self.sums.len(), self.basis.rank() - first);
@@ -217,9 +222,9 @@ impl<T: Scalar> Statistics<T> {
             group.par_col_iter_mut().zip(sums).for_each(|(column, sums)| {
                 column.iter_mut().zip(sums.iter()).for_each(|(target, value)| *target = *value);
             });
-            let onto = self.basis.project_onto(group.as_ref().subcols(0, sums.len()), first);
-            let mut rows = products.as_mut().subrows_mut(at * CLASSES, sums.len());
-            rows.copy_from(cast::<T, f64>(onto.as_ref()));
+            let known = known.subrows(at * CLASSES, sums.len()).transpose();
+            let onto = self.basis.coordinates_from(first, known, group.as_ref().subcols(0, sums.len()));
+            products.as_mut().subrows_mut(at * CLASSES, sums.len()).copy_from(onto.transpose());
         }
         products
     }
@@ -297,16 +302,22 @@ impl<T: Scalar> Statistics<T> {
         }
         if self.outside {
             // J has components outside the old basis, which may lie along the new directions.
-            cross.as_mut().subcols_mut(rank, new.nrows()).copy_from(self.project_label_sums_onto(rank));
+            let onto = self.project_label_sums_onto(rank, cross.as_ref().subcols(0, rank));
+            cross.as_mut().subcols_mut(rank, new.nrows()).copy_from(onto);
         }
         self.cross = cross;
+        let mut delta = Delta::of_classes(classes.iter().copied(), all_classes);
+        if self.basis.is_whole() && classes.len() * SMALL_SHARE > width {
+            self.gram().add(known.as_ref());
+            delta.drop_factors();
+            return delta;
+        }
         let factor = Factor::new(known.as_ref(), new.as_ref());
         if self.pending.is_empty() {
             self.grow(&factor);
         } else {
             self.pending.push(Step::Grow(factor.clone()));
         }
-        let mut delta = Delta::of_classes(classes.iter().copied(), all_classes);
         if self.outside {
             delta.cross.extend(0..all_classes);
         }
@@ -373,29 +384,22 @@ impl<T: Scalar> Statistics<T> {
     /// Re-orthonormalises the basis. With `Q' Q = L L'`: `Q <- Q L^-T`, `S <- L' S L`, `N <- N L`, which represent the
     /// same matrices.
     fn reorthonormalise(&mut self) {
-        let mut l = self.basis.gram();
+        // Only a rank-deficient basis could fail here, and the columns are orthonormal but for rounding.
+        let Some(l) = self.basis.orthonormalise() else { return };
         let rank = l.nrows();
-        if !cholesky_lower(l.as_mut(), par()) {
-            return; // Only a rank-deficient basis could fail here, and orthonormal columns have full rank.
-        }
-        let l = Mat::from_fn(rank, rank, |i, j| if i >= j { l[(i, j)] } else { 0.0 });
-        let mut inverse = Mat::<f64>::zeros(rank, rank);
-        invert_lower_triangular(inverse.as_mut(), l.as_ref(), par());
         let mut scaled = Mat::<f64>::zeros(rank, rank);
         matmul(&mut scaled, Accum::Replace, self.gram.to_matrix(), &l, 1.0, par());
         let mut turned = Mat::<f64>::zeros(rank, rank);
         matmul(&mut turned, Accum::Replace, l.transpose(), &scaled, 1.0, par());
         self.gram().set_matrix(turned.as_ref());
         self.cross = &self.cross * &l;
-        self.basis.rotate(inverse.transpose());
     }
 
     /// Computes `(X Q')'`: maps coefficients in the basis (c x r) to weights of full width (E x c). Cost: `2 E r c`
     /// flops.
     pub fn expand(&self, coefficients: MatRef<'_, f64>) -> Mat<T> {
         let mut w = Mat::zeros(self.basis.width(), coefficients.nrows());
-        let x: Mat<T> = cast(coefficients.transpose());
-        self.basis.add_product(w.as_mut(), x.as_ref(), 1.0);
+        self.basis.add_product(w.as_mut(), coefficients.transpose(), 1.0);
         w
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use faer::Mat;
 
 use super::{Cut, Losses, Statistics};
-use crate::basis::Basis;
+use crate::basis::{Basis, Rows};
 use crate::buffer::Buffer;
 use crate::factor::Factor;
 use crate::scalar::Scalar;
@@ -30,8 +30,10 @@ pub struct State<T> {
     pub width: usize,
     /// r.
     pub rank: usize,
-    /// The columns of Q, divided as by [`Basis::blocks_for`].
+    /// The columns of B, divided as by [`Basis::blocks_for`].
     pub basis: Vec<Buffer<T>>,
+    /// The rows of L.
+    pub rows: Vec<Rows>,
     /// The construction of S, in order.
     pub gram: Vec<Step>,
     /// N, c x r.
@@ -56,7 +58,8 @@ impl<T: Scalar> Statistics<T> {
     /// Creates statistics from all their parts; returns None if their sizes do not fit together. S is computed on first
     /// use.
     pub fn from_state(state: State<T>) -> Option<Self> {
-        let State { width, rank, basis, gram, cross, sums, counts, samples, losses, latest_cut, outside, drop } = state;
+        let State { width, rank, basis, rows, gram, cross, sums, counts, samples, losses, latest_cut, outside, drop } =
+            state;
         let mut known = 0;
         for step in &gram {
             known = match step {
@@ -76,7 +79,7 @@ impl<T: Scalar> Statistics<T> {
             return None;
         }
         Some(Statistics {
-            basis: Basis::from_blocks(width, rank, basis)?,
+            basis: Basis::from_parts(width, rank, basis, &rows)?,
             gram: Arc::default(),
             pending: gram,
             cross,

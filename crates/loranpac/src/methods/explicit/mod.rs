@@ -83,17 +83,21 @@ impl ExplicitModel {
 
     /// Learns a task, and reports the changes: a delta for every chunk, and one for every cut.
     ///
-    /// Cost: `2 E d m` flops for the lift and `8 E r m` for the basis, in chunks, for tasks of any size. The only error
+    /// Cost: `2 E d m` flops for the lift and `2 E r m` for the basis, in chunks, for tasks of any size. The only error
     /// after the input has been accepted is [`Error::Eigen`]: the whole task has then been learned, but not truncated.
     pub fn learn_with(&mut self, x: Features<'_>, labels: &[Label], changed: Receiver<'_>) -> Result<(), Error> {
         check_task(x, labels, self.lifted.lift.dim())?;
         self.classifier = None;
-        let Config { chunk: most, schedule, .. } = self.config;
+        let Config { chunk: most, schedule, max_rank, .. } = self.config;
         let mut outcome = Ok(());
         let chunk = x.len().div_ceil(x.len().div_ceil(most));
         for (part, labels) in x.chunks(chunk).zip(labels.chunks(chunk)) {
             let classes = indices(&mut self.table, labels);
+            let rank = self.stats.basis().rank();
             changed(self.stats.absorb(self.lifted.lift(part), &classes));
+            if max_rank >= self.lifted.width() && self.stats.spans_all(self.stats.basis().rank() > rank) {
+                changed(self.stats.make_whole());
+            }
             if schedule == Schedule::Late {
                 outcome = outcome.and_then(|()| self.compress().map(&mut *changed));
             }

@@ -1,13 +1,6 @@
-//! Q, an orthonormal basis of everything seen so far: `E x r`, columns only ever appended.
-//!
-//! Learning `H (E x m)` splits it into known and new components, `H = Q C + Qn Rn`:
-//!
-//! ```text
-//! C  = Q' H;  [Qn, Rn] = qr(H - Q C);  D = Q' Qn;  [Qn, R2] = qr(Qn - Q D)      project, factorise, both again
-//! C <- C + D Rn,  Rn <- R2 Rn
-//! ```
-//!
-//! Cost: `8 E r m + O(E m^2)` flops, all in matrix products. Only the m new columns are factorised.
+//! The columns of a basis: an `E x r` matrix, stored as blocks of columns, to which columns are appended.
+
+use std::ops::Range;
 
 use faer::linalg::matmul::matmul;
 use faer::prelude::{Reborrow, ReborrowMut};
@@ -15,46 +8,29 @@ use faer::{Accum, Mat, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
 use crate::buffer::Buffer;
-use crate::linalg::{PANEL, add_product_lower, cast, par, transposed};
+use crate::linalg::{PANEL, add_product_lower, cast, par};
 use crate::memory::product;
-use crate::orthonormalise::{Factors, orthonormalise};
 use crate::scalar::Scalar;
 
 /// Columns per block. Growing the basis never moves existing columns.
 pub(crate) const BLOCK: usize = 256;
-/// Maximum number of re-orthogonalisation rounds; two suffice unless the data is adversarial.
-const MAX_ROUNDS: usize = 5;
-/// A new direction that shrinks below this share of its length when it is projected again is rounding noise inside the
-/// span of the basis, and would never become orthogonal. A true direction, above the drop level, keeps nearly all of
-/// its length.
-const TRUE_DIRECTION: f64 = 0.1;
 
-/// The basis, stored as blocks of columns.
+/// An E x r matrix, stored as blocks of columns.
 #[derive(Debug, Clone)]
-pub struct Basis<T> {
+pub struct Columns<T> {
     width: usize,
     rank: usize,
     /// Each holds BLOCK columns, or has capacity for them.
     blocks: Vec<Buffer<T>>,
 }
 
-/// `H = Q C + Qn Rn`, up to the residuals that were dropped.
-pub struct Split {
-    /// C: coordinates in the old basis, r x m.
-    pub known: Mat<f64>,
-    /// Rn: coordinates in the new directions, p x m.
-    pub new: Mat<f64>,
-    /// The length of the dropped residual of each sample; it is of rounding size.
-    pub left_out: Vec<f64>,
-}
-
-impl<T: Scalar> Basis<T> {
-    /// Creates an empty basis for lifted features of this width.
+impl<T: Scalar> Columns<T> {
+    /// Creates an empty matrix for lifted features of this width.
     pub fn new(width: usize) -> Self {
-        Basis { width, rank: 0, blocks: Vec::new() }
+        Columns { width, rank: 0, blocks: Vec::new() }
     }
 
-    /// Creates a basis from its columns, in blocks as [`Basis::blocks_for`] divides them. Returns None if the sizes do
+    /// Creates a matrix from its columns, in blocks as [`Columns::blocks_for`] divides them. Returns None if the sizes do
     /// not match.
     pub fn from_blocks(width: usize, rank: usize, mut blocks: Vec<Buffer<T>>) -> Option<Self> {
         let fits = |(block, columns): (&Buffer<T>, usize)| width.checked_mul(columns) == Some(block.len());
@@ -67,7 +43,7 @@ impl<T: Scalar> Basis<T> {
         {
             last.to_mut().resize(width * BLOCK, T::from_f64(0.0));
         }
-        Some(Basis { width, rank, blocks })
+        Some(Columns { width, rank, blocks })
     }
 
     /// Returns the ranges of columns that are contiguous in memory, for a basis of this rank.
@@ -76,7 +52,7 @@ impl<T: Scalar> Basis<T> {
     }
 
     /// Returns the columns from `first` on, in order, as runs that are contiguous in memory.
-    pub fn columns(&self, first: usize) -> impl Iterator<Item = &[T]> {
+    pub fn runs(&self, first: usize) -> impl Iterator<Item = &[T]> {
         self.blocks().filter_map(move |(at, q)| {
             let skip = first.saturating_sub(at).min(q.ncols());
             let block = &self.blocks[at / BLOCK];
@@ -113,6 +89,45 @@ impl<T: Scalar> Basis<T> {
         })
     }
 
+    /// Returns some rows in f64.
+    fn rows(&self, range: Range<usize>) -> Mat<f64> {
+        let mut rows = Mat::zeros(range.len(), self.rank);
+        for (first, q) in self.blocks() {
+            let (q, mut target) = (q.subrows(range.start, range.len()), rows.as_mut().subcols_mut(first, q.ncols()));
+            for j in 0..q.ncols() {
+                target.rb_mut().col_mut(j).iter_mut().zip(q.col(j).iter()).for_each(|(t, v)| *t = v.to_f64());
+            }
+        }
+        rows
+    }
+
+    /// Computes `Q X` in f64, for as many rows as `target` has.
+    pub fn expand(&self, x: MatRef<'_, f64>, target: MatMut<'_, f64>) {
+        target.par_row_chunks_mut(PANEL).enumerate().for_each(|(panel, target)| {
+            let rows = self.rows(panel * PANEL..panel * PANEL + target.nrows());
+            matmul(target, Accum::Replace, &rows, x, 1.0, Par::Seq);
+        });
+    }
+
+    /// Computes the columns of `Q X Q'` that belong to a range of features, for as many rows as `target` has.
+    pub fn sandwich(&self, x: MatRef<'_, f64>, range: Range<usize>, target: MatMut<'_, f64>) {
+        let mut right = Mat::zeros(self.rank, range.len());
+        matmul(&mut right, Accum::Replace, x, self.rows(range).transpose(), 1.0, par());
+        self.expand(right.as_ref(), target);
+    }
+
+    /// Returns the number of rows that are zero.
+    pub fn zero_rows(&self) -> usize {
+        let zero = T::from_f64(0.0);
+        let mut zeros = vec![true; self.width];
+        for run in self.runs(0) {
+            for column in run.chunks(self.width) {
+                zeros.iter_mut().zip(column).for_each(|(all, v)| *all &= *v == zero);
+            }
+        }
+        zeros.into_iter().filter(|all| *all).count()
+    }
+
     /// Computes `H' Q` (m x r). This orientation is GEMM's fastest shape.
     pub fn project(&self, h: MatRef<'_, T>) -> Mat<T> {
         self.project_onto(h, 0)
@@ -140,51 +155,6 @@ impl<T: Scalar> Basis<T> {
                 matmul(h.rb_mut(), Accum::Add, q, c.subrows(first, q.ncols()), T::from_f64(alpha), Par::Seq);
             }
         });
-    }
-
-    /// Splits `h` (E x m, destroyed) into known and new components, and appends the new directions.
-    pub fn absorb(&mut self, mut h: MatMut<'_, T>, norms: &[f64], drop: f64) -> Split {
-        let split = self.split(h.rb_mut(), norms, drop);
-        self.append(h.rb().subcols(0, split.new.nrows()));
-        split
-    }
-
-    /// Splits `h` (E x m) into known and new components; the new directions Qn replace its first columns.
-    ///
-    /// `norms` are the columns' lengths. A residual of at most `drop` times that is rounding noise and adds no
-    /// direction; with `drop = 0` every residual becomes one, as in a plain QR factorisation.
-    pub fn split(&self, mut h: MatMut<'_, T>, norms: &[f64], drop: f64) -> Split {
-        assert_eq!(h.nrows(), self.width);
-        let projected = self.project(h.rb());
-        let mut known: Mat<f64> = transposed(projected.as_ref());
-        let room = self.width - self.rank;
-        if room == 0 {
-            return Split { known, new: Mat::zeros(0, h.ncols()), left_out: vec![0.0; h.ncols()] };
-        }
-        self.add_product(h.rb_mut(), transposed(projected.as_ref()).as_ref(), -1.0);
-        let Factors { rn: mut new, mut left_out } = orthonormalise(h.rb_mut(), norms, drop, room);
-        let mut qn = h.subcols_mut(0, new.nrows());
-        let least = if drop == 0.0 { f64::MIN_POSITIVE } else { TRUE_DIRECTION };
-        for _ in 0..MAX_ROUNDS {
-            let p = qn.ncols();
-            let overlap = self.project(qn.rb());
-            self.add_product(qn.rb_mut(), transposed(overlap.as_ref()).as_ref(), -1.0);
-            let overlap: Mat<f64> = transposed(overlap.as_ref());
-            let Factors { rn: r2, left_out: again } = orthonormalise(qn.rb_mut(), &vec![1.0; p], least, p);
-            for (i, lost) in again.iter().enumerate().filter(|(_, lost)| **lost > 0.0) {
-                (0..left_out.len()).for_each(|j| left_out[j] += lost * new[(i, j)].abs());
-            }
-            matmul(&mut known, Accum::Add, &overlap, &new, 1.0, par());
-            // R2' R2 is what Qn' Qn was before this round: the factorisation may have reordered the columns.
-            let departure = r2.transpose() * &r2 - Mat::<f64>::identity(p, p);
-            let settled = overlap.norm_max() < 0.01 && departure.norm_max() < 0.1;
-            new = &r2 * &new;
-            qn = qn.subcols_mut(0, new.nrows());
-            if settled {
-                break;
-            }
-        }
-        Split { known, new, left_out }
     }
 
     /// Appends columns that are orthonormal to each other and to the basis.
