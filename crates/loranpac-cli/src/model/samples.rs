@@ -247,7 +247,7 @@ impl Samples {
     fn check_encoder(&self, path: &Path, target: &Target) -> Result<()> {
         if self.encoder.is_none() && !target.has_encoder() {
             let known = match &target.encoder.name {
-                Some(name) => format!("the model does not record where its own is ({})", escape(name)),
+                Some(name) => format!("the model records only the name of its own ({}), not where it is", escape(name)),
                 None => "the model has none".to_owned(),
             };
             bail!(
