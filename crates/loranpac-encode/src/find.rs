@@ -49,7 +49,7 @@ pub fn find(location: &str, digest: &str, model: &Path, options: &OpenOptions) -
         return Err(Error::OtherAdapter { adapter: adapter.clone(), reason: reason.clone() });
     }
     let tried: Vec<String> = tried.into_iter().map(|(_, reason)| reason).collect();
-    let tried = if tried.is_empty() { "no place".to_owned() } else { tried.join("; ") };
+    let tried = if tried.is_empty() { format!("no encoder in {location}") } else { tried.join("; ") };
     Err(Error::NotFound { location: location.to_owned(), digest: digest.to_owned(), tried })
 }
 
@@ -72,7 +72,10 @@ fn attempt(
 ) -> Option<Box<dyn Encoder>> {
     let reason = match open(place, options) {
         Ok(encoder) if hex(&encoder.digest()) == digest => return Some(encoder),
-        Ok(encoder) => format!("{place} has the digest {}...", &hex(&encoder.digest())[..12]),
+        Ok(encoder) => {
+            let with = options.adapter.as_ref().map(|adapter| format!(" with the adapter {}", adapter.display()));
+            format!("{place}{} has the digest {}...", with.unwrap_or_default(), &hex(&encoder.digest())[..12])
+        }
         Err(error) => format!("{place}: {error}"),
     };
     tried.push((place.to_owned(), reason));

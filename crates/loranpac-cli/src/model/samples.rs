@@ -203,6 +203,14 @@ impl Samples {
             true => !self.read_once(path),
             false => self.features.is_none() && looks_raw(path, self.encoding.text.as_deref()),
         };
+        if let (true, false, Some(format)) = (is_raw, stdin, &self.format) {
+            bail!(
+                "{0}: --format is for standard input and for features; leave it out, or read the file as standard input: - \
+                 --format {1} < {0}",
+                shown(path),
+                escape(format)
+            );
+        }
         let reader = match is_raw {
             false => self.read_features(path, &options, target)?,
             true if stdin => {
