@@ -174,6 +174,33 @@ fn models_without_a_basis_are_merged_and_edited() {
 }
 
 #[test]
+fn directions_of_rounding_size_keep_the_basis_orthonormal() {
+    // Lifted points of the plane: the spectrum falls to rounding, and rounding along the mean is as large as the rest.
+    let mut random = Random(10);
+    let p = Mat::from_fn(300, 2, |_, _| random.symmetric());
+    let x = Mat::from_fn(2, 200, |_, j| random.symmetric() + if j % 2 == 0 { 1.0 } else { -1.0 });
+    let h = Mat::from_fn(300, 200, |i, j| (p[(i, 0)] * x[(0, j)] + p[(i, 1)] * x[(1, j)]).max(0.0) as f32 as f64);
+    let y: Vec<usize> = (0..200).map(|j| j % 2).collect();
+    for sizes in [vec![200], vec![50; 4], vec![1; 200]] {
+        let mut stats = Statistics::<f32>::new(300, 20.0);
+        let mut first = 0;
+        for size in sizes {
+            absorb(&mut stats, &h.subcols(first, size).to_owned(), &y[first..first + size]);
+            first += size;
+        }
+        let rank = stats.basis().rank();
+        let apart = (stats.basis().gram() - Mat::<f64>::identity(rank, rank)).norm_max();
+        assert!(rank > 40 && apart < 1e-4, "r = {rank}: {apart:e}");
+        let solution = solve(&mut stats, hard(0.05), usize::MAX).unwrap();
+        let w = stats.expand(solution.coefficients.as_ref());
+        let scores = Mat::from_fn(2, 300, |c, i| w[(i, c)] as f64) * &h;
+        let right = (0..200).filter(|&j| (scores[(1, j)] > scores[(0, j)]) == (y[j] == 1)).count();
+        println!("r = {rank}, {apart:.1e}, {right} of 200, scores to {:.2}", scores.norm_max());
+        assert!(right > 180, "{right} of 200 are classified as they were learned");
+    }
+}
+
+#[test]
 fn two_thousand_tasks_of_three_give_the_offline_solution() {
     // Combinations of 150 samples: the offline solution has a small rank, and most of each task is known.
     let source = stream(6, 300, &[150], CLASSES).remove(0).0;

@@ -147,9 +147,14 @@ impl<T: Scalar> Basis<T> {
         self.lower = Some(lower);
     }
 
+    /// The first column of B.
+    fn first(&self) -> Option<&[T]> {
+        self.columns.runs(0).next().map(|run| &run[..self.width()])
+    }
+
     /// Computes `H <- H - q0 c0` for the first direction, and returns `c0 = q0' H`; nothing if the basis is empty.
     fn subtract_first(&self, h: MatMut<'_, T>) -> Vec<f64> {
-        let Some(column) = self.columns.runs(0).next().map(|run| &run[..self.width()]) else { return Vec::new() };
+        let Some(column) = self.first() else { return Vec::new() };
         let square = dot(column, column);
         h.par_col_iter_mut()
             .map(|h| {
@@ -162,11 +167,14 @@ impl<T: Scalar> Basis<T> {
             .collect()
     }
 
-    /// Computes `L^-1 (B' Qn)` for columns without a component along the first direction.
+    /// Computes `L^-1 (B' Qn)`. Factorising enlarges what rounding has left along the first direction, of which samples
+    /// have most of their energy: this component is computed in f64.
     fn columns_onto(&self, qn: MatRef<'_, T>) -> Mat<f64> {
         let mut x: Mat<f64> = transposed(self.columns.project(qn).as_ref());
-        if x.nrows() > 0 {
-            x.as_mut().row_mut(0).fill(0.0);
+        if let Some(first) = self.first() {
+            let along: Vec<f64> =
+                qn.par_col_iter().map(|q| q.try_as_col_major().map_or(0.0, |q| dot(first, q.as_slice()))).collect();
+            along.iter().enumerate().for_each(|(j, along)| x[(0, j)] = *along);
         }
         self.solve(0, x.as_mut());
         x
