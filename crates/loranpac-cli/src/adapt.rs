@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
 use loranpac_data::Split;
@@ -117,6 +117,10 @@ fn adapt(args: &Args) -> Result<()> {
     let started = Instant::now();
     let job = Job::new(&args.out)?;
     let transformer = open_transformer(&args.encoder, args.preprocess.as_deref())?;
+    settings.check(transformer.dim())?;
+    if let Some(classes @ 0..2) = args.classes {
+        bail!("--classes {classes}: adaptation needs samples of two classes or more");
+    }
     let options = InputOptions {
         column: args.text.clone(),
         label: args.label.clone(),

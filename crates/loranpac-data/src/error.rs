@@ -141,7 +141,7 @@ pub enum Error {
         format: &'static str,
     },
     /// Several columns or arrays have a usual name.
-    #[error("{path}: {found} could each be the {what}; keep one, or choose it with `features` or `label`", path = path.display())]
+    #[error("{path}: {found} could each be the {what}; keep one{}", chosen_with(what), path = path.display())]
     Ambiguous {
         /// The file.
         path: PathBuf,
@@ -315,4 +315,11 @@ pub enum LineProblem {
     /// Not a JSON object with the expected keys.
     #[error("{0}")]
     Json(String),
+}
+
+/// The setting that chooses among columns.
+fn chosen_with(what: &str) -> String {
+    let settings = ["features", "label", "text"];
+    let setting = settings.into_iter().find(|setting| what.starts_with(setting));
+    setting.map_or_else(String::new, |setting| format!(", or choose it with `{setting}`"))
 }

@@ -212,7 +212,7 @@ fn tables_give_texts_with_their_tags() {
     assert_eq!(found[0].data, Data::Text("a, b".to_owned()));
     assert_eq!(found[1].data, Data::Text(".".to_owned()));
     assert_eq!([&found[0], &found[2]].map(|input| input.tags.label.clone().unwrap()), ["7".into(), "007".into()]);
-    let jsonl = "{\"message\": \"hi\", \"y\": true}\n\n{\"message\": \"\\u00e9\", \"y\": \"b\", \"z\": []}\n";
+    let jsonl = "\u{feff}{\"message\": \"hi\", \"y\": true}\n\n{\"message\": \"\\u00e9\", \"y\": \"b\", \"z\": []}\n";
     let found = read(&write("t.jsonl", jsonl), &texts()).unwrap();
     assert_eq!(found.iter().map(shown).collect::<Vec<_>>(), ["row 0: true - -", "row 1: b - -"]);
     let other = InputOptions { column: Some("b".to_owned()), label: Some("a".to_owned()), ..texts() };
@@ -239,7 +239,8 @@ fn bad_tables_are_refused_with_their_place() {
     check("e.csv", b"text,label\nx\n", "line 2: has 1 cell, but the first line has 2");
     check("f.csv", b"text,split\nx,later\n", "row 0: split is \"later\"");
     check("g.jsonl", b"{\"text\": 3}\n", "line 1: invalid type: integer `3`, expected a string");
-    check("h.csv", b"text,query\nx,y\n", "could each be the text column");
+    check("h.csv", b"text,query\nx,y\n", "could each be the text column; keep one, or choose it with `text`");
+    check("h2.csv", b"text,text\nx,y\n", "column text: several columns have this name");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use loranpac::{Label, memory};
 use loranpac_data::text::escape;
@@ -332,7 +332,11 @@ fn standard_input(format: &str) -> Result<RawSource<'static>> {
     if let Some(table) = table {
         return Ok(RawSource::Table(NAME, bytes.into(), table));
     }
-    let text = String::from_utf8(bytes).with_context(|| format!("{NAME}: not valid UTF-8"))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
+        anyhow!("{NAME}: line {line} is not valid UTF-8; convert the text to UTF-8")
+    })?;
     Ok(RawSource::Lines(NAME, text.into()))
 }
 

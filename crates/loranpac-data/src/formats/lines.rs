@@ -50,6 +50,10 @@ impl Lines {
                 return Ok(false);
             }
             self.line += 1;
+            // Some programs begin a file of UTF-8 with a byte order mark.
+            if self.line == 1 && self.buffer.starts_with(b"\xef\xbb\xbf") {
+                self.buffer.drain(..3);
+            }
             if self.buffer.len() > text::LONGEST_LINE {
                 return Err(self.refuse(LineProblem::TooLong { limit: text::LONGEST_LINE }));
             }

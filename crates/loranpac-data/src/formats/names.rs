@@ -19,7 +19,7 @@ pub(crate) const DOMAINS: &[&str] = &["domain"];
 pub(super) const ADVICE: &str = "; name the features with `features`";
 
 /// The place of the column or array called `wanted`, else of the one with a usual name followed by `suffix`. None if
-/// no usual name occurs.
+/// no usual name occurs. Several columns of that name are refused.
 pub(super) fn find<S: AsRef<str>>(
     path: &Path,
     names: &[S],
@@ -27,12 +27,17 @@ pub(super) fn find<S: AsRef<str>>(
     (usual, suffix): (&[&str], &str),
     what: &'static str,
 ) -> Result<Option<usize>, Error> {
-    if let Some(wanted) = wanted {
-        let place = names.iter().position(|name| name.as_ref() == wanted);
-        return place.map(Some).ok_or_else(|| missing(path, names, wanted.to_owned(), what, ""));
+    let fits = |name: &str| wanted.map_or_else(|| is_usual(name, usual, suffix), |wanted| name == wanted);
+    let places: Vec<usize> = (0..names.len()).filter(|&at| fits(names[at].as_ref())).collect();
+    if let (Some(wanted), []) = (wanted, &places[..]) {
+        return Err(missing(path, names, wanted.to_owned(), what, ""));
     }
-    let places: Vec<usize> = (0..names.len()).filter(|&at| is_usual(names[at].as_ref(), usual, suffix)).collect();
-    if places.len() > 1 {
+    if let [first, second, ..] = places[..] {
+        let name = names[first].as_ref();
+        if name == names[second].as_ref() {
+            let reason = "several columns have this name; rename all but one".to_owned();
+            return Err(Error::Column { path: path.to_owned(), column: shorten(name), reason });
+        }
         let found = places.iter().map(|&at| names[at].as_ref()).collect::<Vec<_>>().join(" and ");
         return Err(Error::Ambiguous { path: path.to_owned(), what, found });
     }

@@ -1,5 +1,6 @@
 //! Labelled images and texts in memory, as training reads them again and again.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,7 +12,7 @@ use super::augment::Crop;
 use crate::encoder::Image;
 use crate::error::Error;
 use crate::image::{self, Limits};
-use crate::input::{Data, Input, Inputs, same_type};
+use crate::input::{Data, Input, Inputs};
 use crate::tokenize::Sequence;
 use crate::transformer::{Given, ImageEncoder, Random, Transformer};
 
@@ -50,6 +51,19 @@ enum Content {
     Texts(Vec<Sequence>),
 }
 
+/// Inputs of the first classes that can be used.
+#[derive(Default)]
+struct Found {
+    kept: Vec<Input>,
+    labels: Vec<Label>,
+    /// The class of each label as it is written: if one label is a text, all are, and 1 and "1" are one class.
+    classes: HashMap<String, usize>,
+    targets: Vec<usize>,
+    /// Whether any label of all inputs is a text.
+    any_text: bool,
+    skipped: Vec<Error>,
+}
+
 /// What samples share with parts of them.
 struct Store {
     content: Content,
@@ -63,33 +77,11 @@ impl Samples {
     /// # Errors
     /// If an input has no label or cannot be used.
     pub fn read(inputs: Inputs, transformer: &Transformer, options: SampleOptions) -> Result<Samples, Error> {
-        let mut found: Vec<Input> = Vec::new();
-        let mut skipped = Vec::new();
-        for input in inputs {
-            match input {
-                Ok(input) if input.tags.label.is_none() => return Err(Error::NoLabels),
-                Ok(input) => found.push(input),
-                Err(error) if options.skip_bad && error.concerns_one_input() => skipped.push(error),
-                Err(error) => return Err(error),
-            }
+        let Found { kept, mut labels, targets, any_text, skipped, .. } = find(inputs, &options)?;
+        if any_text {
+            labels.iter_mut().for_each(|label| *label = Label::Text(label.to_string()));
         }
-        same_type(found.iter_mut().filter_map(|input| input.tags.label.as_mut()).collect());
-        let found = usable(found, &options, &mut skipped)?;
-        let (mut labels, mut targets, mut kept): (Vec<Label>, Vec<usize>, Vec<Input>) = Default::default();
-        let mut digests: Vec<[u8; 32]> = Vec::new();
-        for mut input in found {
-            let Some(label) = input.tags.label.take() else { return Err(Error::NoLabels) };
-            let class = labels.iter().position(|known| *known == label).unwrap_or(labels.len());
-            if options.classes.is_some_and(|most| class >= most) {
-                continue;
-            }
-            if class == labels.len() {
-                labels.push(label);
-            }
-            digests.push(input.data.digest());
-            targets.push(class);
-            kept.push(input);
-        }
+        let digests: Vec<[u8; 32]> = kept.par_iter().map(|input| input.data.digest()).collect();
         let content = match transformer {
             Transformer::Image(encoder) => {
                 Content::Images(encoder.clone(), kept.into_iter().map(|input| (input.shown(), input.data)).collect())
@@ -266,27 +258,64 @@ fn identify<'a>(labels: &[Label], targets: &[usize], digests: impl Iterator<Item
     hash.finalize().into()
 }
 
-/// The inputs without images that cannot be decoded, which are errors unless they are skipped.
-fn usable(found: Vec<Input>, options: &SampleOptions, skipped: &mut Vec<Error>) -> Result<Vec<Input>, Error> {
-    let mut usable = Vec::with_capacity(found.len());
-    let check = |input: &Input| match &input.data {
-        Data::Image(bytes) => image::decode(&input.shown(), bytes, &options.limits).map(|_| ()),
-        Data::Pixels(_) | Data::Text(_) => Ok(()),
-    };
-    let mut rest = found.into_iter();
-    loop {
-        let chunk: Vec<Input> = rest.by_ref().take(CHUNK).collect();
-        if chunk.is_empty() {
-            return Ok(usable);
+/// Reads inputs, of which only those of the first classes are kept. Images that cannot be decoded are errors unless they
+/// are skipped.
+fn find(inputs: Inputs, options: &SampleOptions) -> Result<Found, Error> {
+    let mut found = Found::default();
+    let mut chunk = Vec::with_capacity(CHUNK);
+    for input in inputs {
+        match input {
+            Ok(input) => {
+                let Some(label) = &input.tags.label else { return Err(Error::NoLabels) };
+                found.any_text |= matches!(label, Label::Text(_));
+                if found.class(label, options).is_some() {
+                    chunk.push(input);
+                }
+            }
+            Err(error) if options.skip_bad && error.concerns_one_input() => found.skipped.push(error),
+            Err(error) => return Err(error),
         }
+        if chunk.len() == CHUNK {
+            found.take(std::mem::take(&mut chunk), options)?;
+        }
+    }
+    found.take(chunk, options)?;
+    Ok(found)
+}
+
+impl Found {
+    /// The class of a label, which may be the next one; none if there are enough classes without it.
+    fn class(&self, label: &Label, options: &SampleOptions) -> Option<usize> {
+        let class = self.classes.get(&label.to_string()).copied().unwrap_or(self.labels.len());
+        options.classes.is_none_or(|most| class < most).then_some(class)
+    }
+
+    /// Keeps the inputs that can be used.
+    fn take(&mut self, chunk: Vec<Input>, options: &SampleOptions) -> Result<(), Error> {
+        let check = |input: &Input| match &input.data {
+            Data::Image(bytes) => image::decode(&input.shown(), bytes, &options.limits).map(|_| ()),
+            Data::Pixels(_) | Data::Text(_) => Ok(()),
+        };
         let checks: Vec<Result<(), Error>> = chunk.par_iter().map(check).collect();
-        for (input, check) in chunk.into_iter().zip(checks) {
+        for (mut input, check) in chunk.into_iter().zip(checks) {
+            let Some(label) = input.tags.label.take() else { return Err(Error::NoLabels) };
+            let Some(class) = self.class(&label, options) else { continue };
             match check {
-                Ok(()) => usable.push(input),
-                Err(error) if options.skip_bad && error.concerns_one_input() => skipped.push(error),
+                Ok(()) => {}
+                Err(error) if options.skip_bad && error.concerns_one_input() => {
+                    self.skipped.push(error);
+                    continue;
+                }
                 Err(error) => return Err(error),
             }
+            if class == self.labels.len() {
+                self.classes.insert(label.to_string(), class);
+                self.labels.push(label);
+            }
+            self.targets.push(class);
+            self.kept.push(input);
         }
+        Ok(())
     }
 }
 

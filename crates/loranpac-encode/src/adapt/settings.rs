@@ -80,7 +80,10 @@ impl Settings {
     }
 
     /// Refuses settings that cannot be used with an encoder of d features.
-    pub(super) fn check(&self, d: usize) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// If a setting is out of its range, or the module does not fit.
+    pub fn check(&self, d: usize) -> Result<(), Error> {
         let refuse = |name: &'static str, reason: String| Err(Error::Adapt { name, reason });
         if !self.module.fits(d) {
             let most = d.max(1024);

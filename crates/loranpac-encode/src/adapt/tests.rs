@@ -206,6 +206,22 @@ fn one_class_and_one_sample_are_refused() {
 }
 
 #[test]
+fn inputs_of_further_classes_are_not_decoded() {
+    let (_, transformer) = encoder(false);
+    let broken = |number: usize, label: &str| input(number, label, Data::Image(b"no image".to_vec()));
+    let read = |last: Result<Input, Error>, classes: Option<usize>| {
+        // More than are read at a time, so that the classes are known.
+        let inputs: Vec<_> = images(300).chain([last]).collect();
+        let options = SampleOptions { classes, ..SampleOptions::default() };
+        Samples::read(Inputs::of(inputs.into_iter()), &transformer, options)
+    };
+    assert!(read(broken(300, "further"), None).is_err());
+    assert!(read(broken(300, "left"), Some(2)).is_err());
+    let samples = read(broken(300, "further"), Some(2)).unwrap();
+    assert_eq!((samples.len(), samples.labels().len()), (300, 2));
+}
+
+#[test]
 fn a_loss_that_is_not_finite_halves_the_rate_and_then_ends_training() {
     let mut trainer = trainer(true, Settings { rate: 1e36, ..settings(ModuleKind::Ssf) }, 0);
     let error = trainer.epoch(|_| {}).unwrap_err();

@@ -262,6 +262,7 @@ fn pooling(config: &Config) -> Result<Pool, Error> {
     match chosen[..] {
         ["mean" | "mean_tokens"] => Ok(Pool::Mean),
         ["cls" | "cls_token"] => Ok(Pool::First),
+        [] => Err(config.refuse("it is missing, or names no pooling; supported are mean and cls".to_owned())),
         _ => Err(config.refuse(format!("pooling is {}; supported are mean and cls", chosen.join(" and ")))),
     }
 }
