@@ -26,6 +26,9 @@ pub(crate) const BAND: usize = 32;
 /// Rows of a product that one thread computes at a time.
 const STRIP: usize = 128;
 
+/// Panels whose transformations are applied to other matrices at once: these are read and written a quarter as often.
+const TOGETHER: usize = 4;
+
 /// Rows of a matrix that are transformed together, column by column: enough lanes to fill the widest vectors.
 pub(crate) const LANES: usize = 16;
 
@@ -89,7 +92,7 @@ fn to_band(mut a: MatMut<'_, f64>) -> Vec<Mat<f64>> {
         qr_in_place(panel.rb_mut(), t.as_mut(), par(), stack, Default::default());
         let v = vectors(panel.rb());
 
-        let mut rest = a.rb_mut().submatrix_mut(below, below, n - below, n - below);
+        let rest = a.rb_mut().submatrix_mut(below, below, n - below, n - below);
         let mut w = Mat::<f64>::zeros(v.nrows(), size);
         symmetric_product(w.as_mut(), rest.rb(), v.as_ref());
         solve_lower_triangular_in_place(t.transpose(), w.as_mut().transpose_mut(), par());
@@ -97,8 +100,8 @@ fn to_band(mut a: MatMut<'_, f64>) -> Vec<Mat<f64>> {
         matmul(&mut inner, Accum::Replace, v.transpose(), &w, 1.0, par());
         solve_lower_triangular_in_place(t.transpose(), inner.as_mut(), Par::Seq);
         matmul(&mut w, Accum::Add, &v, &inner, -0.5, par());
-        subtract_outer(rest.rb_mut(), w.as_ref(), v.as_ref());
-        subtract_outer(rest, v.as_ref(), w.as_ref());
+        // One product reads and writes A once.
+        subtract_outer(rest, beside(&[&w, &v]).as_ref(), beside(&[&v, &w]).as_ref());
         factors.push(t);
     }
     factors
@@ -117,6 +120,17 @@ fn vectors(panel: MatRef<'_, f64>) -> Mat<f64> {
         std::cmp::Ordering::Equal => 1.0,
         std::cmp::Ordering::Greater => panel[(i, j)],
     })
+}
+
+/// Returns matrices side by side.
+fn beside(parts: &[&Mat<f64>]) -> Mat<f64> {
+    let mut whole = Mat::zeros(parts[0].nrows(), parts.iter().map(|part| part.ncols()).sum());
+    let mut first = 0;
+    for part in parts {
+        whole.as_mut().subcols_mut(first, part.ncols()).copy_from(part);
+        first += part.ncols();
+    }
+    whole
 }
 
 /// Computes `C <- A V` for the symmetric A in a lower triangle, one strip of rows of C at a time: the product with the
@@ -143,8 +157,8 @@ fn subtract_outer(a: MatMut<'_, f64>, x: MatRef<'_, f64>, y: MatRef<'_, f64>) {
 impl First {
     /// Computes `B <- B Q1`, with Q1's vectors in the reduced matrix `a`.
     pub fn apply(&self, a: MatRef<'_, f64>, mut b: MatMut<'_, f64>) {
-        for (first, t) in panels(a.nrows()).zip(&self.factors) {
-            self.panel(a, b.rb_mut(), first, |x| {
+        for group in self.groups(a.nrows()) {
+            self.several(a, b.rb_mut(), &group, |t, x| {
                 // X T^-1
                 solve_lower_triangular_in_place(t.transpose(), x.transpose_mut(), par());
             });
@@ -153,57 +167,142 @@ impl First {
 
     /// Computes `B <- B Q1'`.
     pub fn undo(&self, a: MatRef<'_, f64>, mut b: MatMut<'_, f64>) {
-        for (first, t) in panels(a.nrows()).zip(&self.factors).collect::<Vec<_>>().into_iter().rev() {
-            self.panel(a, b.rb_mut(), first, |x| {
+        for group in self.groups(a.nrows()).into_iter().rev() {
+            self.several(a, b.rb_mut(), &group, |t, x| {
                 // X T^-T
-                solve_upper_triangular_in_place(t.as_ref(), x.transpose_mut(), par());
+                solve_upper_triangular_in_place(t, x.transpose_mut(), par());
             });
         }
     }
 
-    /// Computes `B <- B - f(B V) V'` for one panel.
-    fn panel(&self, a: MatRef<'_, f64>, b: MatMut<'_, f64>, first: usize, f: impl Fn(MatMut<'_, f64>)) {
-        let below = first + BAND;
-        let v = vectors(a.submatrix(below, first, a.nrows() - below, BAND));
-        let mut b = b.subcols_mut(below, v.nrows());
-        let mut x = Mat::<f64>::zeros(b.nrows(), v.ncols());
+    /// Returns the panels, some at a time: their first columns and factors.
+    fn groups(&self, n: usize) -> Vec<Vec<(usize, &Mat<f64>)>> {
+        let all: Vec<_> = panels(n).zip(&self.factors).collect();
+        all.chunks(TOGETHER).map(<[_]>::to_vec).collect()
+    }
+
+    /// Computes `B <- B - f(B V) V'` for the product of the transformations of some panels:
+    ///
+    /// ```text
+    /// (I - V1 T1^-1 V1') (I - V2 T2^-1 V2') = I - [V1 V2] [T1 V1'V2; 0 T2]^-1 [V1 V2]'
+    /// ```
+    fn several(
+        &self,
+        a: MatRef<'_, f64>,
+        b: MatMut<'_, f64>,
+        group: &[(usize, &Mat<f64>)],
+        f: impl Fn(MatRef<'_, f64>, MatMut<'_, f64>),
+    ) {
+        let top = group[0].0 + BAND;
+        let size = group.iter().map(|(_, t)| t.nrows()).sum();
+        let mut v = Mat::<f64>::zeros(a.nrows() - top, size);
+        let mut t = Mat::<f64>::zeros(size, size);
+        let mut at = 0;
+        for (first, factor) in group {
+            let below = first + BAND;
+            let part = vectors(a.submatrix(below, *first, a.nrows() - below, BAND));
+            let (before, mut rest) = v.as_mut().split_at_col_mut(at);
+            let overlap = before.rb().subrows(below - top, part.nrows()).transpose();
+            matmul(t.as_mut().submatrix_mut(0, at, at, part.ncols()), Accum::Replace, overlap, &part, 1.0, par());
+            t.as_mut().submatrix_mut(at, at, part.ncols(), part.ncols()).copy_from(*factor);
+            rest.rb_mut().submatrix_mut(below - top, 0, part.nrows(), part.ncols()).copy_from(&part);
+            at += part.ncols();
+        }
+        let mut b = b.subcols_mut(top, v.nrows());
+        let mut x = Mat::<f64>::zeros(b.nrows(), size);
         matmul(&mut x, Accum::Replace, b.rb(), &v, 1.0, par());
-        f(x.as_mut());
+        f(t.as_ref(), x.as_mut());
         matmul(b.rb_mut(), Accum::Add, &x, v.transpose(), -1.0, par());
     }
 }
 
 impl Reduction {
-    /// Computes `B <- B Q2` for the rows of a group, stored column by column.
+    /// Computes `B <- B Q2` for some groups of rows, each stored column by column.
     #[inline(always)]
-    pub fn apply_second(&self, group: &mut [[f64; LANES]]) {
-        let Reflections { starts, ends, values } = &self.reflections;
-        let mut from = 0;
-        for (&start, &end) in starts.iter().zip(ends) {
-            reflect(group, start, &values[from..end]);
-            from = end;
+    pub fn apply_second(&self, groups: &mut [Vec<[f64; LANES]>]) {
+        for batch in 0..self.reflections.batches() {
+            for hop in (0..self.reflections.hops(batch * BAND)).rev() {
+                let diamond = self.reflections.diamond(batch, hop);
+                groups.iter_mut().for_each(|group| diamond.clone().for_each(|(start, v)| reflect(group, start, v)));
+            }
         }
     }
 
     /// Computes `B <- B Q2'`.
     #[inline(always)]
-    pub fn undo_second(&self, group: &mut [[f64; LANES]]) {
-        let Reflections { starts, ends, values } = &self.reflections;
-        for k in (0..starts.len()).rev() {
-            let from = if k == 0 { 0 } else { ends[k - 1] };
-            reflect(group, starts[k], &values[from..ends[k]]);
+    pub fn undo_second(&self, groups: &mut [Vec<[f64; LANES]>]) {
+        for batch in (0..self.reflections.batches()).rev() {
+            for hop in 0..self.reflections.hops(batch * BAND) {
+                let diamond = self.reflections.diamond(batch, hop).rev();
+                groups.iter_mut().for_each(|group| diamond.clone().for_each(|(start, v)| reflect(group, start, v)));
+            }
         }
     }
 }
 
-/// Reflections `I - v v' / tau` in the order in which they were applied.
+/// Reflections `I - v v' / tau`: for every column that is reduced, those that chase its bulge down the band, BAND rows apart.
+///
+/// They are applied in another order than they were made: the reflections at the same distance down the band, of BAND
+/// columns in turn, belong together. They meet the same 2 BAND rows, which stay in the first cache meanwhile, and those
+/// further down come first, because no earlier column's reflection there overlaps with a later one's further up.
 struct Reflections {
-    /// The first coordinate of each.
-    starts: Vec<usize>,
-    /// The end of each in `values`.
-    ends: Vec<usize>,
-    /// `1 / tau` and then v, for each.
+    n: usize,
+    /// `1 / tau` and then v, of STORED numbers each, in the order in which they were made.
     values: Vec<f64>,
+}
+
+/// Numbers that are stored for a reflection.
+const STORED: usize = BAND + 1;
+
+impl Reflections {
+    fn new(n: usize) -> Self {
+        let mut reflections = Reflections { n, values: Vec::new() };
+        reflections.values.reserve_exact(reflections.first(reflections.columns()) * STORED);
+        reflections
+    }
+
+    /// Returns the number of columns that are reduced.
+    fn columns(&self) -> usize {
+        self.n.saturating_sub(2)
+    }
+
+    fn batches(&self) -> usize {
+        self.columns().div_ceil(BAND)
+    }
+
+    /// Returns the number of reflections of a column.
+    fn hops(&self, column: usize) -> usize {
+        (self.n - 1 - column).div_ceil(BAND)
+    }
+
+    /// Returns the number of reflections of the columns before one.
+    fn first(&self, column: usize) -> usize {
+        // The sum of ceil(m / BAND) for m from 1 to x.
+        let sum = |x: usize| {
+            let (full, rest) = (x / BAND, x % BAND);
+            BAND * full * (full + 1) / 2 + rest * (full + 1)
+        };
+        if column == 0 { 0 } else { sum(self.n - 1) - sum(self.n - 1 - column) }
+    }
+
+    /// Returns the reflections at one distance down the band, of the columns of a batch: (first coordinate, values).
+    #[inline(always)]
+    fn diamond(&self, batch: usize, hop: usize) -> impl DoubleEndedIterator<Item = (usize, &[f64])> + Clone {
+        let columns = batch * BAND..self.columns().min((batch + 1) * BAND);
+        columns.filter(move |column| hop < self.hops(*column)).map(move |column| {
+            let start = column + 1 + hop * BAND;
+            let from = (self.first(column) + hop) * STORED;
+            (start, &self.values[from..from + 1 + BAND.min(self.n - start)])
+        })
+    }
+
+    /// Appends a reflection.
+    #[inline(always)]
+    fn push(&mut self, inverse: f64, v: &[f64]) {
+        self.values.push(inverse);
+        self.values.extend_from_slice(v);
+        self.values.resize(self.values.len() + BAND - v.len(), 0.0);
+    }
 }
 
 /// Computes `B <- B (I - v v' / tau)`; `values` are `1 / tau` and v.
@@ -262,13 +361,7 @@ impl Chase {
         for j in 0..n {
             (0..=BAND.min(n - 1 - j)).for_each(|i| band[j * STRIDE + i] = a[(j + i, j)]);
         }
-        let count = n * n / (2 * BAND) + n;
-        let reflections = Reflections {
-            starts: Vec::with_capacity(count),
-            ends: Vec::with_capacity(count),
-            values: Vec::with_capacity(n * n / 2 + count),
-        };
-        Chase { n, band, reflections }
+        Chase { n, band, reflections: Reflections::new(n) }
     }
 
     /// Makes column `s` tridiagonal, and chases the resulting bulge to the end of the band.
@@ -303,6 +396,8 @@ impl Chase {
         let x = &mut self.band[at..at + length];
         let tail: f64 = x[1..].iter().map(|x| x * x).sum();
         if tail == 0.0 {
+            v.fill(0.0);
+            self.reflections.push(0.0, &v[..length]);
             return 0.0;
         }
         let norm = (x[0] * x[0] + tail).sqrt();
@@ -313,11 +408,7 @@ impl Chase {
         let inverse = 2.0 / (1.0 + tail / (pivot * pivot));
         x.fill(0.0);
         x[0] = image;
-        let Reflections { starts, ends, values } = &mut self.reflections;
-        starts.push(start);
-        values.push(inverse);
-        values.extend_from_slice(&v[..length]);
-        ends.push(values.len());
+        self.reflections.push(inverse, &v[..length]);
         inverse
     }
 
@@ -413,19 +504,20 @@ mod tests {
             assert!((0..n).all(|j| (0..j).all(|i| a[(i, j)] == 777.0)), "n = {n}");
             let mut z = Mat::<f64>::identity(n, n);
             reduction.first.apply(a.as_ref(), z.as_mut());
-            let mut rows: Vec<[f64; LANES]> = Vec::new();
-            let mut done = Mat::<f64>::zeros(n, n);
-            for first in (0..n).step_by(LANES) {
-                rows.clear();
-                rows.extend(
-                    (0..n)
-                        .map(|j| std::array::from_fn(|lane| if first + lane < n { z[(first + lane, j)] } else { 0.0 })),
-                );
-                reduction.apply_second(&mut rows);
-                for j in 0..n {
-                    (0..LANES.min(n - first)).for_each(|lane| done[(first + lane, j)] = rows[j][lane]);
-                }
-            }
+            let lane = |first: usize, j: usize| {
+                std::array::from_fn(|lane| if first + lane < n { z[(first + lane, j)] } else { 0.0 })
+            };
+            let before: Vec<Vec<[f64; LANES]>> =
+                (0..n).step_by(LANES).map(|first| (0..n).map(|j| lane(first, j)).collect()).collect();
+            let mut groups = before.clone();
+            reduction.apply_second(&mut groups);
+            let done = Mat::from_fn(n, n, |i, j| groups[i / LANES][j][i % LANES]);
+            reduction.undo_second(&mut groups);
+            let off = groups.iter().flatten().zip(before.iter().flatten()).flat_map(|(a, b)| a.iter().zip(b));
+            assert!(off.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) < 1e-12 * n as f64, "n = {n}");
+            let mut back = z.clone();
+            reduction.first.undo(a.as_ref(), back.as_mut());
+            assert!((back - Mat::<f64>::identity(n, n)).norm_max() < 1e-12 * n as f64, "n = {n}");
             let t = Mat::from_fn(n, n, |i, j| match i.abs_diff(j) {
                 0 => diagonal[i],
                 1 => subdiagonal[i.min(j)],
