@@ -9,6 +9,8 @@
 //! of the first stage are products, and the second takes `6 n^2 b` flops in a band that stays in cache. Q1's vectors stay
 //! below the band in A's own lower triangle; Q2's take `n^2 / 2` numbers of their own.
 
+use std::ops::Range;
+
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{BlockStructure, matmul as matmul_triangular};
@@ -220,10 +222,14 @@ impl Reduction {
     /// Computes `B <- B Q2` for some groups of rows, each stored column by column.
     #[inline(always)]
     pub fn apply_second(&self, groups: &mut [Vec<[f64; LANES]>]) {
-        for batch in 0..self.reflections.batches() {
-            for hop in (0..self.reflections.hops(batch * BAND)).rev() {
-                let diamond = self.reflections.diamond(batch, hop);
-                groups.iter_mut().for_each(|group| diamond.clone().for_each(|(start, v)| reflect(group, start, v)));
+        let all = &self.reflections;
+        for batch in 0..all.batches() {
+            for hop in (0..all.hops(batch * BAND)).rev() {
+                for group in groups.iter_mut() {
+                    for column in all.columns(batch, hop) {
+                        all.reflect(group, column, hop);
+                    }
+                }
             }
         }
     }
@@ -231,10 +237,14 @@ impl Reduction {
     /// Computes `B <- B Q2'`.
     #[inline(always)]
     pub fn undo_second(&self, groups: &mut [Vec<[f64; LANES]>]) {
-        for batch in (0..self.reflections.batches()).rev() {
-            for hop in 0..self.reflections.hops(batch * BAND) {
-                let diamond = self.reflections.diamond(batch, hop).rev();
-                groups.iter_mut().for_each(|group| diamond.clone().for_each(|(start, v)| reflect(group, start, v)));
+        let all = &self.reflections;
+        for batch in (0..all.batches()).rev() {
+            for hop in 0..all.hops(batch * BAND) {
+                for group in groups.iter_mut() {
+                    for column in all.columns(batch, hop).rev() {
+                        all.reflect(group, column, hop);
+                    }
+                }
             }
         }
     }
@@ -257,25 +267,29 @@ const STORED: usize = BAND + 1;
 impl Reflections {
     fn new(n: usize) -> Self {
         let mut reflections = Reflections { n, values: Vec::new() };
-        reflections.values.reserve_exact(reflections.first(reflections.columns()) * STORED);
+        reflections.values.reserve_exact(reflections.first(n.saturating_sub(2)) * STORED);
         reflections
     }
 
-    /// Returns the number of columns that are reduced.
-    fn columns(&self) -> usize {
-        self.n.saturating_sub(2)
-    }
-
     fn batches(&self) -> usize {
-        self.columns().div_ceil(BAND)
+        self.n.saturating_sub(2).div_ceil(BAND)
     }
 
     /// Returns the number of reflections of a column.
+    #[inline(always)]
     fn hops(&self, column: usize) -> usize {
         (self.n - 1 - column).div_ceil(BAND)
     }
 
+    /// Returns the columns of a batch that have a reflection at this distance down the band.
+    #[inline(always)]
+    fn columns(&self, batch: usize, hop: usize) -> Range<usize> {
+        let first = batch * BAND;
+        first..(first + BAND).min(self.n - 2).min(self.n - 1 - hop * BAND)
+    }
+
     /// Returns the number of reflections of the columns before one.
+    #[inline(always)]
     fn first(&self, column: usize) -> usize {
         // The sum of ceil(m / BAND) for m from 1 to x.
         let sum = |x: usize| {
@@ -285,15 +299,12 @@ impl Reflections {
         if column == 0 { 0 } else { sum(self.n - 1) - sum(self.n - 1 - column) }
     }
 
-    /// Returns the reflections at one distance down the band, of the columns of a batch: (first coordinate, values).
+    /// Computes `B <- B (I - v v' / tau)`.
     #[inline(always)]
-    fn diamond(&self, batch: usize, hop: usize) -> impl DoubleEndedIterator<Item = (usize, &[f64])> + Clone {
-        let columns = batch * BAND..self.columns().min((batch + 1) * BAND);
-        columns.filter(move |column| hop < self.hops(*column)).map(move |column| {
-            let start = column + 1 + hop * BAND;
-            let from = (self.first(column) + hop) * STORED;
-            (start, &self.values[from..from + 1 + BAND.min(self.n - start)])
-        })
+    fn reflect(&self, group: &mut [[f64; LANES]], column: usize, hop: usize) {
+        let start = column + 1 + hop * BAND;
+        let from = (self.first(column) + hop) * STORED;
+        reflect(group, start, &self.values[from..from + 1 + BAND.min(self.n - start)]);
     }
 
     /// Appends a reflection.

@@ -19,6 +19,8 @@ use crate::linalg::transposed;
 
 /// Number of rotations that are kept at a time (16 bytes each).
 const SEGMENT: usize = 1 << 20;
+/// Entries of unit vectors below this are zero.
+const NOTHING: f64 = 1e-40;
 /// Maximum number of QL steps per eigenvalue; two or three are usual.
 const MAX_STEPS: usize = 50;
 
@@ -77,7 +79,11 @@ impl Reduced {
 
     /// Computes `X <- (Z X)'`: maps eigenvectors of T, one per column, to those of A, one per row. `a` holds the vectors of Q1.
     pub fn eigenvectors(&self, a: MatRef<'_, f64>, x: MatRef<'_, f64>) -> Mat<f64> {
-        let mut rows = transposed(x);
+        let mut rows: Mat<f64> = transposed(x);
+        // Eigenvectors of T fade away exponentially, and arithmetic with denormal numbers is slow.
+        rows.par_col_iter_mut().for_each(|column| {
+            column.iter_mut().filter(|value| value.abs() < NOTHING).for_each(|value| *value = 0.0);
+        });
         let mut groups = pack(rows.as_ref());
         transform(&self.reduction, &mut groups, true);
         unpack(&groups, rows.as_mut());
