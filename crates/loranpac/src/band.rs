@@ -18,6 +18,7 @@ use faer::linalg::qr::no_pivoting::factor::{qr_in_place, qr_in_place_scratch};
 use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
 use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Accum, Mat, MatMut, MatRef, Par};
+use pulp::Simd;
 use rayon::prelude::*;
 
 use crate::linalg::par;
@@ -221,13 +222,13 @@ impl First {
 impl Reduction {
     /// Computes `B <- B Q2` for some groups of rows, each stored column by column.
     #[inline(always)]
-    pub fn apply_second(&self, groups: &mut [Vec<[f64; LANES]>]) {
+    pub fn apply_second<S: Simd>(&self, simd: S, groups: &mut [Vec<[f64; LANES]>]) {
         let all = &self.reflections;
         for batch in 0..all.batches() {
             for hop in (0..all.hops(batch * BAND)).rev() {
                 for group in groups.iter_mut() {
                     for column in all.columns(batch, hop) {
-                        all.reflect(group, column, hop);
+                        all.reflect(simd, group, column, hop);
                     }
                 }
             }
@@ -236,13 +237,13 @@ impl Reduction {
 
     /// Computes `B <- B Q2'`.
     #[inline(always)]
-    pub fn undo_second(&self, groups: &mut [Vec<[f64; LANES]>]) {
+    pub fn undo_second<S: Simd>(&self, simd: S, groups: &mut [Vec<[f64; LANES]>]) {
         let all = &self.reflections;
         for batch in (0..all.batches()).rev() {
             for hop in 0..all.hops(batch * BAND) {
                 for group in groups.iter_mut() {
                     for column in all.columns(batch, hop).rev() {
-                        all.reflect(group, column, hop);
+                        all.reflect(simd, group, column, hop);
                     }
                 }
             }
@@ -301,10 +302,10 @@ impl Reflections {
 
     /// Computes `B <- B (I - v v' / tau)`.
     #[inline(always)]
-    fn reflect(&self, group: &mut [[f64; LANES]], column: usize, hop: usize) {
+    fn reflect<S: Simd>(&self, simd: S, group: &mut [[f64; LANES]], column: usize, hop: usize) {
         let start = column + 1 + hop * BAND;
         let from = (self.first(column) + hop) * STORED;
-        reflect(group, start, &self.values[from..from + 1 + BAND.min(self.n - start)]);
+        reflect(simd, group, start, &self.values[from..from + 1 + BAND.min(self.n - start)]);
     }
 
     /// Appends a reflection.
@@ -318,29 +319,41 @@ impl Reflections {
 
 /// Computes `B <- B (I - v v' / tau)`; `values` are `1 / tau` and v.
 #[inline(always)]
-fn reflect(group: &mut [[f64; LANES]], start: usize, values: &[f64]) {
+fn reflect<S: Simd>(simd: S, group: &mut [[f64; LANES]], start: usize, values: &[f64]) {
+    /// Partial sums of either half, which hide the latency of an addition.
+    const SUMS: usize = 4;
     let (inverse, v) = (values[0], &values[1..]);
-    let columns = &mut group[start..start + v.len()];
-    // Four partial sums hide the latency of an addition.
-    let mut sums = [[0.0f64; LANES]; 4];
-    let (fours, rest) = columns.as_chunks::<4>();
-    let (v_fours, v_rest) = v.as_chunks::<4>();
-    for (column, v) in fours.iter().zip(v_fours) {
-        sums = std::array::from_fn(|k| add_scaled(sums[k], v[k], column[k]));
+    let columns = group[start..start + v.len()].as_flattened_mut();
+    let (columns, _) = S::as_mut_simd_f64s(columns);
+    // Registers of a column, of which two are worked on at a time.
+    let each = LANES / S::F64_LANES;
+    for pair in (0..each).step_by(2) {
+        let mut sums = [[simd.splat_f64s(0.0); 2]; SUMS];
+        let (some, rest) = v.split_at(v.len() / SUMS * SUMS);
+        for (columns, v) in columns.chunks_exact(SUMS * each).zip(some.chunks_exact(SUMS)) {
+            for k in 0..SUMS {
+                let factor = simd.splat_f64s(v[k]);
+                sums[k][0] = simd.mul_add_e_f64s(factor, columns[k * each + pair], sums[k][0]);
+                sums[k][1] = simd.mul_add_e_f64s(factor, columns[k * each + pair + 1], sums[k][1]);
+            }
+        }
+        for (column, v) in columns.chunks_exact(each).skip(some.len()).zip(rest) {
+            let factor = simd.splat_f64s(*v);
+            sums[0][0] = simd.mul_add_e_f64s(factor, column[pair], sums[0][0]);
+            sums[0][1] = simd.mul_add_e_f64s(factor, column[pair + 1], sums[0][1]);
+        }
+        let sum = |half: usize| {
+            let (first, second) =
+                (simd.add_f64s(sums[0][half], sums[1][half]), simd.add_f64s(sums[2][half], sums[3][half]));
+            simd.mul_f64s(simd.splat_f64s(-inverse), simd.add_f64s(first, second))
+        };
+        let (first, second) = (sum(0), sum(1));
+        for (column, v) in columns.chunks_exact_mut(each).zip(v) {
+            let factor = simd.splat_f64s(*v);
+            column[pair] = simd.mul_add_e_f64s(factor, first, column[pair]);
+            column[pair + 1] = simd.mul_add_e_f64s(factor, second, column[pair + 1]);
+        }
     }
-    for (column, v) in rest.iter().zip(v_rest) {
-        sums[0] = add_scaled(sums[0], *v, *column);
-    }
-    let sum = add_scaled(add_scaled(sums[0], 1.0, sums[1]), 1.0, add_scaled(sums[2], 1.0, sums[3]));
-    for (column, v) in columns.iter_mut().zip(v) {
-        *column = add_scaled(*column, -inverse * v, sum);
-    }
-}
-
-/// Computes `x + a y`, lane by lane.
-#[inline(always)]
-fn add_scaled(x: [f64; LANES], a: f64, y: [f64; LANES]) -> [f64; LANES] {
-    std::array::from_fn(|lane| x[lane] + a * y[lane])
 }
 
 /// Rows of the band and of its bulges that are stored for each column.
@@ -504,6 +517,16 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
+    struct Turn<'a>(&'a Reduction, &'a mut [Vec<[f64; LANES]>], bool);
+
+    impl pulp::WithSimd for Turn<'_> {
+        type Output = ();
+
+        fn with_simd<S: Simd>(self, simd: S) {
+            if self.2 { self.0.undo_second(simd, self.1) } else { self.0.apply_second(simd, self.1) }
+        }
+    }
+
     /// `Z T Z' = A` and `Z' Z = I`, with Z from transforming the identity; the upper triangle does not change.
     #[test]
     fn both_stages_together_reproduce_the_matrix() {
@@ -521,9 +544,9 @@ mod tests {
             let before: Vec<Vec<[f64; LANES]>> =
                 (0..n).step_by(LANES).map(|first| (0..n).map(|j| lane(first, j)).collect()).collect();
             let mut groups = before.clone();
-            reduction.apply_second(&mut groups);
+            pulp::Arch::new().dispatch(Turn(&reduction, &mut groups, false));
             let done = Mat::from_fn(n, n, |i, j| groups[i / LANES][j][i % LANES]);
-            reduction.undo_second(&mut groups);
+            pulp::Arch::new().dispatch(Turn(&reduction, &mut groups, true));
             let off = groups.iter().flatten().zip(before.iter().flatten()).flat_map(|(a, b)| a.iter().zip(b));
             assert!(off.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) < 1e-12 * n as f64, "n = {n}");
             let mut back = z.clone();

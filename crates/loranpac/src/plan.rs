@@ -3,7 +3,6 @@
 use crate::basis::{Basis, SANDWICH, STRIP};
 use crate::classifier::CHUNK;
 use crate::error::Error;
-use crate::filter::Filter;
 use crate::memory::{human_bytes, product, sum};
 use crate::width::Width;
 

@@ -140,12 +140,12 @@ fn transform(reduction: &Reduction, groups: &mut [Vec<[f64; LANES]>], back: bool
     /// Groups that one thread transforms together: reflections are read once for all of them.
     const TOGETHER: usize = 4;
     struct Transform<'a>(&'a Reduction, &'a mut [Vec<[f64; LANES]>], bool);
-    impl pulp::NullaryFnOnce for Transform<'_> {
+    impl pulp::WithSimd for Transform<'_> {
         type Output = ();
 
         #[inline(always)]
-        fn call(self) {
-            if self.2 { self.0.undo_second(self.1) } else { self.0.apply_second(self.1) }
+        fn with_simd<S: pulp::Simd>(self, simd: S) {
+            if self.2 { self.0.undo_second(simd, self.1) } else { self.0.apply_second(simd, self.1) }
         }
     }
     let arch = pulp::Arch::new();
