@@ -318,41 +318,47 @@ impl Reflections {
 }
 
 /// Computes `B <- B (I - v v' / tau)`; `values` are `1 / tau` and v.
+///
+/// Plain loops: the compiler does not inline iterators into functions for other instruction sets than its default.
 #[inline(always)]
 fn reflect<S: Simd>(simd: S, group: &mut [[f64; LANES]], start: usize, values: &[f64]) {
-    /// Partial sums of either half, which hide the latency of an addition.
-    const SUMS: usize = 4;
     let (inverse, v) = (values[0], &values[1..]);
-    let columns = group[start..start + v.len()].as_flattened_mut();
-    let (columns, _) = S::as_mut_simd_f64s(columns);
+    let (columns, _) = S::as_mut_simd_f64s(group[start..start + v.len()].as_flattened_mut());
     // Registers of a column, of which two are worked on at a time.
     let each = LANES / S::F64_LANES;
-    for pair in (0..each).step_by(2) {
-        let mut sums = [[simd.splat_f64s(0.0); 2]; SUMS];
-        let (some, rest) = v.split_at(v.len() / SUMS * SUMS);
-        for (columns, v) in columns.chunks_exact(SUMS * each).zip(some.chunks_exact(SUMS)) {
-            for k in 0..SUMS {
-                let factor = simd.splat_f64s(v[k]);
-                sums[k][0] = simd.mul_add_e_f64s(factor, columns[k * each + pair], sums[k][0]);
-                sums[k][1] = simd.mul_add_e_f64s(factor, columns[k * each + pair + 1], sums[k][1]);
-            }
+    let columns = &mut columns[..v.len() * each];
+    let zero = simd.splat_f64s(0.0);
+    let mut pair = 0;
+    while pair < each {
+        // Sums over even and odd places need not wait for each other.
+        let (mut first, mut second, mut odd_first, mut odd_second) = (zero, zero, zero, zero);
+        let mut i = 0;
+        while i + 1 < v.len() {
+            let at = i * each + pair;
+            let (even, odd) = (simd.splat_f64s(v[i]), simd.splat_f64s(v[i + 1]));
+            first = simd.mul_add_e_f64s(even, columns[at], first);
+            second = simd.mul_add_e_f64s(even, columns[at + 1], second);
+            odd_first = simd.mul_add_e_f64s(odd, columns[at + each], odd_first);
+            odd_second = simd.mul_add_e_f64s(odd, columns[at + each + 1], odd_second);
+            i += 2;
         }
-        for (column, v) in columns.chunks_exact(each).skip(some.len()).zip(rest) {
-            let factor = simd.splat_f64s(*v);
-            sums[0][0] = simd.mul_add_e_f64s(factor, column[pair], sums[0][0]);
-            sums[0][1] = simd.mul_add_e_f64s(factor, column[pair + 1], sums[0][1]);
+        if i < v.len() {
+            let factor = simd.splat_f64s(v[i]);
+            first = simd.mul_add_e_f64s(factor, columns[i * each + pair], first);
+            second = simd.mul_add_e_f64s(factor, columns[i * each + pair + 1], second);
         }
-        let sum = |half: usize| {
-            let (first, second) =
-                (simd.add_f64s(sums[0][half], sums[1][half]), simd.add_f64s(sums[2][half], sums[3][half]));
-            simd.mul_f64s(simd.splat_f64s(-inverse), simd.add_f64s(first, second))
-        };
-        let (first, second) = (sum(0), sum(1));
-        for (column, v) in columns.chunks_exact_mut(each).zip(v) {
-            let factor = simd.splat_f64s(*v);
-            column[pair] = simd.mul_add_e_f64s(factor, first, column[pair]);
-            column[pair + 1] = simd.mul_add_e_f64s(factor, second, column[pair + 1]);
+        let scale = simd.splat_f64s(-inverse);
+        let first = simd.mul_f64s(scale, simd.add_f64s(first, odd_first));
+        let second = simd.mul_f64s(scale, simd.add_f64s(second, odd_second));
+        let mut i = 0;
+        while i < v.len() {
+            let at = i * each + pair;
+            let factor = simd.splat_f64s(v[i]);
+            columns[at] = simd.mul_add_e_f64s(factor, first, columns[at]);
+            columns[at + 1] = simd.mul_add_e_f64s(factor, second, columns[at + 1]);
+            i += 1;
         }
+        pair += 2;
     }
 }
 
