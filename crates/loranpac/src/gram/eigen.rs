@@ -67,10 +67,10 @@ impl Gram {
                 let values = divided.values().iter().map(|v| v * scale).collect();
                 Ok(Decomposition { values, vectors: Vectors::Reduced(self, Box::new(reduced), Box::new(divided)) })
             }
-            _ => self.decompose_otherwise().map(|Eigen { values, vectors }| Decomposition {
-                values,
-                vectors: Vectors::Whole(vectors),
-            }),
+            _ => {
+                let Eigen { values, vectors } = self.decompose_otherwise()?;
+                Ok(Decomposition { values, vectors: Vectors::Whole(vectors) })
+            }
         }
     }
 

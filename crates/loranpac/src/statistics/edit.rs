@@ -199,9 +199,9 @@ impl<T: Scalar> Statistics<T> {
         self.samples -= classes.len();
         if removed > 0 || !self.basis.is_whole() {
             let kept = eigen.vectors.as_ref().subcols(0, rank - removed);
-            let rotation = self.basis.rotation(kept.ncols(), |range| {
-                kept.subcols(range.start, range.len()).transpose().to_owned()
-            });
+            let rotation = self
+                .basis
+                .rotation(kept.ncols(), |range| kept.subcols(range.start, range.len()).transpose().to_owned());
             self.cross = &self.cross * kept;
             self.keep_directions(&eigen.values[..rank - removed], rotation);
         }
