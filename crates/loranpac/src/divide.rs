@@ -19,7 +19,7 @@ use faer::prelude::ReborrowMut;
 use faer::{Accum, Mat, MatMut};
 use rayon::prelude::*;
 
-use crate::band::Tridiagonal;
+use crate::chase::Tridiagonal;
 use crate::linalg::par;
 use crate::secular::{self, Root};
 use crate::tridiagonal::{NoConvergence, by_rotations};

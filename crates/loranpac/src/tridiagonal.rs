@@ -14,8 +14,10 @@ use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Mat, MatMut, MatRef};
 use rayon::prelude::*;
 
-use crate::band::{self, LANES, Reduction, Tridiagonal};
+use crate::band::{self, Reduction};
+use crate::chase::Tridiagonal;
 use crate::linalg::transposed;
+use crate::reflections::LANES;
 
 /// Number of rotations that are kept at a time (16 bytes each).
 const SEGMENT: usize = 1 << 20;
@@ -145,7 +147,7 @@ fn transform(reduction: &Reduction, groups: &mut [Vec<[f64; LANES]>], back: bool
 
         #[inline(always)]
         fn with_simd<S: pulp::Simd>(self, simd: S) {
-            if self.2 { self.0.undo_second(simd, self.1) } else { self.0.apply_second(simd, self.1) }
+            if self.2 { self.0.second.undo(simd, self.1) } else { self.0.second.apply(simd, self.1) }
         }
     }
     let arch = pulp::Arch::new();
