@@ -67,13 +67,13 @@ impl Plan {
     }
 }
 
-/// Numbers by which the slack of a basis may enlarge half of the square of S: 0.5 GB.
-const SLACK: usize = 60_000_000;
+/// Numbers by which the slack of a basis may enlarge half of the square of S: 0.4 GB.
+const SLACK: usize = 50_000_000;
 
 /// Returns the rank above which a basis capped at `cap` is compressed.
 ///
 /// A slack of x times the cap costs `x / 2` more to learn each sample, and compressions cost `(1 + x) / x` and, for S,
-/// `(1 + x)^3 / x`: least for x about 0.6. For caps of more than 10,000 memory limits the slack.
+/// `(1 + x)^3 / x`: least for x about 0.6. For caps of more than 9,000 memory limits the slack.
 pub fn basis_with_slack(cap: usize, chunk: usize) -> usize {
     let slack = (cap - cap / 5 * 2).min(SLACK / cap.max(1));
     cap.saturating_add(slack.max(chunk))
@@ -162,7 +162,7 @@ mod tests {
     fn a_larger_cap_is_never_compressed_earlier() {
         let at = |cap| basis_with_slack(cap, 256);
         assert!((1..60_000).all(|cap| at(cap) <= at(cap + 1) && at(cap) >= cap + 256));
-        assert_eq!((at(1), at(10_000), at(20_000)), (257, 16_000, 23_000));
+        assert_eq!((at(1), at(10_000), at(20_000)), (257, 15_000, 22_500));
         assert_eq!(at(usize::MAX), usize::MAX);
     }
 
