@@ -60,7 +60,7 @@ impl Gram {
     pub(crate) fn decompose(&mut self) -> Result<Decomposition<'_>, Error> {
         let rank = self.rank();
         let (scale, trace) = (self.scale(), self.trace());
-        let trusted = |values: &[f64]| (values.iter().sum::<f64>() - trace / scale).abs() < 1e-8 * rank as f64;
+        let trusted = |values: &[f64]| (values.iter().sum::<f64>() - trace / scale).abs() <= 1e-8 * rank as f64;
         let reduced = self.reduce();
         match Divided::new(reduced.tridiagonal()) {
             Ok(divided) if trusted(divided.values()) => {
