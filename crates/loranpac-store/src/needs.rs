@@ -2,7 +2,7 @@
 //! take address space when the model is opened, and no memory.
 
 use loranpac::memory::{product, sum};
-use loranpac::plan::with_slack;
+use loranpac::plan::{basis_with_slack, with_slack};
 use loranpac::{CHUNK, Learner, Model, StreamSizes, lift};
 
 use crate::error::Error;
@@ -59,8 +59,10 @@ impl Manifest {
             classes: self.classes.len().saturating_add(new.classes),
         };
         let learner = Model::new(self.lift.build(false)?, self.config)?;
-        // The directions on disk are mapped.
-        let needed = learner.peak_bytes(&sizes).saturating_sub(product(&[4, self.lift.computed(), rank]));
+        // The directions on disk are mapped, until a compression rewrites them.
+        let compressed = sizes.samples > basis_with_slack(max_rank, chunk);
+        let mapped = if compressed { 0 } else { product(&[4, self.lift.computed(), rank]) };
+        let needed = learner.peak_bytes(&sizes).saturating_sub(mapped);
         Ok(sum(&[needed.max(self.load_bytes()), self.lift.bytes()]))
     }
 

@@ -18,16 +18,15 @@ use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
+use crate::chase::{self, Tridiagonal};
 use crate::linalg::par;
-
-/// b: wide enough for fast products, narrow enough for a band in cache.
-pub(crate) const BAND: usize = 32;
+use crate::reflections::{BAND, Reflections};
 
 /// Rows of a product that one thread computes at a time.
 const STRIP: usize = 128;
 
-/// Rows of a matrix that are transformed together, column by column: enough lanes to fill the widest vectors.
-pub(crate) const LANES: usize = 16;
+/// Panels whose transformations are applied to other matrices at once: these are read and written a quarter as often.
+const TOGETHER: usize = 4;
 
 /// Q1; its vectors are in the matrix that was reduced.
 pub(crate) struct First {
@@ -38,28 +37,14 @@ pub(crate) struct First {
 /// Q1 and Q2.
 pub(crate) struct Reduction {
     pub first: First,
-    reflections: Reflections,
-}
-
-/// The diagonal and the subdiagonal (with a zero at its end) of T.
-#[derive(Clone)]
-pub(crate) struct Tridiagonal {
-    pub diagonal: Vec<f64>,
-    pub subdiagonal: Vec<f64>,
+    pub second: Reflections,
 }
 
 /// Reduces the symmetric matrix in the lower triangle of `a`; the strict upper triangle is not touched.
 pub(crate) fn reduce(mut a: MatMut<'_, f64>) -> (Tridiagonal, Reduction) {
     let factors = to_band(a.rb_mut());
-    let mut chase = Chase::new(a.rb());
-    pulp::Arch::new().dispatch(Run(&mut chase));
-    let Chase { band, n, reflections } = chase;
-    let entry = |i: usize, j: usize| if i < n { band[j * STRIDE + (i - j)] } else { 0.0 };
-    let tridiagonal = Tridiagonal {
-        diagonal: (0..n).map(|j| entry(j, j)).collect(),
-        subdiagonal: (0..n).map(|j| entry(j + 1, j)).collect(),
-    };
-    (tridiagonal, Reduction { first: First { factors }, reflections })
+    let (tridiagonal, second) = chase::to_tridiagonal(a.rb());
+    (tridiagonal, Reduction { first: First { factors }, second })
 }
 
 /// Runs the first stage alone; returns the lower band of B, column by column.
@@ -89,7 +74,7 @@ fn to_band(mut a: MatMut<'_, f64>) -> Vec<Mat<f64>> {
         qr_in_place(panel.rb_mut(), t.as_mut(), par(), stack, Default::default());
         let v = vectors(panel.rb());
 
-        let mut rest = a.rb_mut().submatrix_mut(below, below, n - below, n - below);
+        let rest = a.rb_mut().submatrix_mut(below, below, n - below, n - below);
         let mut w = Mat::<f64>::zeros(v.nrows(), size);
         symmetric_product(w.as_mut(), rest.rb(), v.as_ref());
         solve_lower_triangular_in_place(t.transpose(), w.as_mut().transpose_mut(), par());
@@ -97,8 +82,8 @@ fn to_band(mut a: MatMut<'_, f64>) -> Vec<Mat<f64>> {
         matmul(&mut inner, Accum::Replace, v.transpose(), &w, 1.0, par());
         solve_lower_triangular_in_place(t.transpose(), inner.as_mut(), Par::Seq);
         matmul(&mut w, Accum::Add, &v, &inner, -0.5, par());
-        subtract_outer(rest.rb_mut(), w.as_ref(), v.as_ref());
-        subtract_outer(rest, v.as_ref(), w.as_ref());
+        // One product reads and writes A once.
+        subtract_outer(rest, beside(&[&w, &v]).as_ref(), beside(&[&v, &w]).as_ref());
         factors.push(t);
     }
     factors
@@ -117,6 +102,17 @@ fn vectors(panel: MatRef<'_, f64>) -> Mat<f64> {
         std::cmp::Ordering::Equal => 1.0,
         std::cmp::Ordering::Greater => panel[(i, j)],
     })
+}
+
+/// Returns matrices side by side.
+fn beside(parts: &[&Mat<f64>]) -> Mat<f64> {
+    let mut whole = Mat::zeros(parts[0].nrows(), parts.iter().map(|part| part.ncols()).sum());
+    let mut first = 0;
+    for part in parts {
+        whole.as_mut().subcols_mut(first, part.ncols()).copy_from(part);
+        first += part.ncols();
+    }
+    whole
 }
 
 /// Computes `C <- A V` for the symmetric A in a lower triangle, one strip of rows of C at a time: the product with the
@@ -143,8 +139,8 @@ fn subtract_outer(a: MatMut<'_, f64>, x: MatRef<'_, f64>, y: MatRef<'_, f64>) {
 impl First {
     /// Computes `B <- B Q1`, with Q1's vectors in the reduced matrix `a`.
     pub fn apply(&self, a: MatRef<'_, f64>, mut b: MatMut<'_, f64>) {
-        for (first, t) in panels(a.nrows()).zip(&self.factors) {
-            self.panel(a, b.rb_mut(), first, |x| {
+        for group in self.groups(a.nrows()) {
+            self.several(a, b.rb_mut(), &group, |t, x| {
                 // X T^-1
                 solve_lower_triangular_in_place(t.transpose(), x.transpose_mut(), par());
             });
@@ -153,254 +149,71 @@ impl First {
 
     /// Computes `B <- B Q1'`.
     pub fn undo(&self, a: MatRef<'_, f64>, mut b: MatMut<'_, f64>) {
-        for (first, t) in panels(a.nrows()).zip(&self.factors).collect::<Vec<_>>().into_iter().rev() {
-            self.panel(a, b.rb_mut(), first, |x| {
+        for group in self.groups(a.nrows()).into_iter().rev() {
+            self.several(a, b.rb_mut(), &group, |t, x| {
                 // X T^-T
-                solve_upper_triangular_in_place(t.as_ref(), x.transpose_mut(), par());
+                solve_upper_triangular_in_place(t, x.transpose_mut(), par());
             });
         }
     }
 
-    /// Computes `B <- B - f(B V) V'` for one panel.
-    fn panel(&self, a: MatRef<'_, f64>, b: MatMut<'_, f64>, first: usize, f: impl Fn(MatMut<'_, f64>)) {
-        let below = first + BAND;
-        let v = vectors(a.submatrix(below, first, a.nrows() - below, BAND));
-        let mut b = b.subcols_mut(below, v.nrows());
-        let mut x = Mat::<f64>::zeros(b.nrows(), v.ncols());
+    /// Returns the panels, some at a time: their first columns and factors.
+    fn groups(&self, n: usize) -> Vec<Vec<(usize, &Mat<f64>)>> {
+        let all: Vec<_> = panels(n).zip(&self.factors).collect();
+        all.chunks(TOGETHER).map(<[_]>::to_vec).collect()
+    }
+
+    /// Computes `B <- B - f(B V) V'` for the product of the transformations of some panels:
+    ///
+    /// ```text
+    /// (I - V1 T1^-1 V1') (I - V2 T2^-1 V2') = I - [V1 V2] [T1 V1'V2; 0 T2]^-1 [V1 V2]'
+    /// ```
+    fn several(
+        &self,
+        a: MatRef<'_, f64>,
+        b: MatMut<'_, f64>,
+        group: &[(usize, &Mat<f64>)],
+        f: impl Fn(MatRef<'_, f64>, MatMut<'_, f64>),
+    ) {
+        let top = group[0].0 + BAND;
+        let size = group.iter().map(|(_, t)| t.nrows()).sum();
+        let mut v = Mat::<f64>::zeros(a.nrows() - top, size);
+        let mut t = Mat::<f64>::zeros(size, size);
+        let mut at = 0;
+        for (first, factor) in group {
+            let below = first + BAND;
+            let part = vectors(a.submatrix(below, *first, a.nrows() - below, BAND));
+            let (before, mut rest) = v.as_mut().split_at_col_mut(at);
+            let overlap = before.rb().subrows(below - top, part.nrows()).transpose();
+            matmul(t.as_mut().submatrix_mut(0, at, at, part.ncols()), Accum::Replace, overlap, &part, 1.0, par());
+            t.as_mut().submatrix_mut(at, at, part.ncols(), part.ncols()).copy_from(*factor);
+            rest.rb_mut().submatrix_mut(below - top, 0, part.nrows(), part.ncols()).copy_from(&part);
+            at += part.ncols();
+        }
+        let mut b = b.subcols_mut(top, v.nrows());
+        let mut x = Mat::<f64>::zeros(b.nrows(), size);
         matmul(&mut x, Accum::Replace, b.rb(), &v, 1.0, par());
-        f(x.as_mut());
+        f(t.as_ref(), x.as_mut());
         matmul(b.rb_mut(), Accum::Add, &x, v.transpose(), -1.0, par());
     }
 }
 
-impl Reduction {
-    /// Computes `B <- B Q2` for the rows of a group, stored column by column.
-    #[inline(always)]
-    pub fn apply_second(&self, group: &mut [[f64; LANES]]) {
-        let Reflections { starts, ends, values } = &self.reflections;
-        let mut from = 0;
-        for (&start, &end) in starts.iter().zip(ends) {
-            reflect(group, start, &values[from..end]);
-            from = end;
-        }
-    }
-
-    /// Computes `B <- B Q2'`.
-    #[inline(always)]
-    pub fn undo_second(&self, group: &mut [[f64; LANES]]) {
-        let Reflections { starts, ends, values } = &self.reflections;
-        for k in (0..starts.len()).rev() {
-            let from = if k == 0 { 0 } else { ends[k - 1] };
-            reflect(group, starts[k], &values[from..ends[k]]);
-        }
-    }
-}
-
-/// Reflections `I - v v' / tau` in the order in which they were applied.
-struct Reflections {
-    /// The first coordinate of each.
-    starts: Vec<usize>,
-    /// The end of each in `values`.
-    ends: Vec<usize>,
-    /// `1 / tau` and then v, for each.
-    values: Vec<f64>,
-}
-
-/// Computes `B <- B (I - v v' / tau)`; `values` are `1 / tau` and v.
-#[inline(always)]
-fn reflect(group: &mut [[f64; LANES]], start: usize, values: &[f64]) {
-    let (inverse, v) = (values[0], &values[1..]);
-    let columns = &mut group[start..start + v.len()];
-    // Four partial sums hide the latency of an addition.
-    let mut sums = [[0.0f64; LANES]; 4];
-    let (fours, rest) = columns.as_chunks::<4>();
-    let (v_fours, v_rest) = v.as_chunks::<4>();
-    for (column, v) in fours.iter().zip(v_fours) {
-        sums = std::array::from_fn(|k| add_scaled(sums[k], v[k], column[k]));
-    }
-    for (column, v) in rest.iter().zip(v_rest) {
-        sums[0] = add_scaled(sums[0], *v, *column);
-    }
-    let sum = add_scaled(add_scaled(sums[0], 1.0, sums[1]), 1.0, add_scaled(sums[2], 1.0, sums[3]));
-    for (column, v) in columns.iter_mut().zip(v) {
-        *column = add_scaled(*column, -inverse * v, sum);
-    }
-}
-
-/// Computes `x + a y`, lane by lane.
-#[inline(always)]
-fn add_scaled(x: [f64; LANES], a: f64, y: [f64; LANES]) -> [f64; LANES] {
-    std::array::from_fn(|lane| x[lane] + a * y[lane])
-}
-
-/// Rows of the band and of its bulges that are stored for each column.
-const STRIDE: usize = 2 * BAND + 1;
-
-/// The second stage: the lower band, column by column, and the reflections made so far.
-struct Chase {
-    n: usize,
-    band: Vec<f64>,
-    reflections: Reflections,
-}
-
-/// The chase as a value, so that it is compiled once per instruction set.
-struct Run<'a>(&'a mut Chase);
-
-impl pulp::NullaryFnOnce for Run<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn call(self) {
-        (0..self.0.n.saturating_sub(2)).for_each(|column| self.0.sweep(column));
-    }
-}
-
-impl Chase {
-    fn new(a: MatRef<'_, f64>) -> Self {
-        let n = a.nrows();
-        let mut band = vec![0.0; n * STRIDE];
-        for j in 0..n {
-            (0..=BAND.min(n - 1 - j)).for_each(|i| band[j * STRIDE + i] = a[(j + i, j)]);
-        }
-        let count = n * n / (2 * BAND) + n;
-        let reflections = Reflections {
-            starts: Vec::with_capacity(count),
-            ends: Vec::with_capacity(count),
-            values: Vec::with_capacity(n * n / 2 + count),
-        };
-        Chase { n, band, reflections }
-    }
-
-    /// Makes column `s` tridiagonal, and chases the resulting bulge to the end of the band.
-    #[inline(always)]
-    fn sweep(&mut self, s: usize) {
-        let (mut start, mut column) = (s + 1, s);
-        let mut v = [0.0f64; BAND];
-        let mut length = BAND.min(self.n - start);
-        let mut inverse = self.reflection(start, column, length, &mut v);
-        loop {
-            self.two_sided(start, &v[..length], inverse);
-            let next = start + length;
-            let rows = BAND.min(self.n - next);
-            if rows == 0 {
-                break;
-            }
-            self.reflect_right(next, rows, start, &v[..length], inverse);
-            // Only the first column of the bulge must be eliminated now: the next sweep starts there.
-            column = start;
-            let width = length;
-            (start, length) = (next, rows);
-            inverse = self.reflection(start, column, length, &mut v);
-            self.reflect_left(start, column + 1, width - 1, &v[..length], inverse);
-        }
-    }
-
-    /// Computes the reflection that maps `A[start .., column]` to a multiple of its first axis, and applies it to that
-    /// column. Returns `1 / tau` and writes v; returns 0 if the column is already reduced.
-    #[inline(always)]
-    fn reflection(&mut self, start: usize, column: usize, length: usize, v: &mut [f64; BAND]) -> f64 {
-        let at = column * STRIDE + (start - column);
-        let x = &mut self.band[at..at + length];
-        let tail: f64 = x[1..].iter().map(|x| x * x).sum();
-        if tail == 0.0 {
-            return 0.0;
-        }
-        let norm = (x[0] * x[0] + tail).sqrt();
-        let image = if x[0] > 0.0 { -norm } else { norm };
-        let pivot = x[0] - image;
-        v[0] = 1.0;
-        v[1..length].iter_mut().zip(&x[1..]).for_each(|(v, x)| *v = x / pivot);
-        let inverse = 2.0 / (1.0 + tail / (pivot * pivot));
-        x.fill(0.0);
-        x[0] = image;
-        let Reflections { starts, ends, values } = &mut self.reflections;
-        starts.push(start);
-        values.push(inverse);
-        values.extend_from_slice(&v[..length]);
-        ends.push(values.len());
-        inverse
-    }
-
-    /// Computes `D <- H D H` for the diagonal block at `start`: `D - v w' - w v'` with
-    /// `w = D v / tau - (v' D v) / (2 tau^2) v`.
-    #[inline(always)]
-    fn two_sided(&mut self, start: usize, v: &[f64], inverse: f64) {
-        if inverse == 0.0 {
-            return;
-        }
-        let length = v.len();
-        let mut w = [0.0f64; BAND];
-        for j in 0..length {
-            let at = (start + j) * STRIDE;
-            let d = &self.band[at..at + length - j];
-            w[j] += d[0] * v[j];
-            let mut dot = 0.0;
-            for ((w, v_below), d) in w[j + 1..length].iter_mut().zip(&v[j + 1..]).zip(&d[1..]) {
-                *w += d * v[j];
-                dot += d * v_below;
-            }
-            w[j] += dot;
-        }
-        let product: f64 = w[..length].iter().zip(v).map(|(w, v)| w * v).sum();
-        let half = 0.5 * inverse * inverse * product;
-        w[..length].iter_mut().zip(v).for_each(|(w, v)| *w = inverse * *w - half * v);
-        for j in 0..length {
-            let at = (start + j) * STRIDE;
-            let d = &mut self.band[at..at + length - j];
-            for ((d, v_below), w_below) in d.iter_mut().zip(&v[j..]).zip(&w[j..length]) {
-                *d -= v_below * w[j] + w_below * v[j];
-            }
-        }
-    }
-
-    /// Computes `E <- E H` for `E = A[row .. row + rows, start .. start + |v|]`.
-    #[inline(always)]
-    fn reflect_right(&mut self, row: usize, rows: usize, start: usize, v: &[f64], inverse: f64) {
-        if inverse == 0.0 {
-            return;
-        }
-        let mut sums = [0.0f64; BAND];
-        for (j, v) in v.iter().enumerate() {
-            let at = (start + j) * STRIDE + (row - start - j);
-            sums[..rows].iter_mut().zip(&self.band[at..at + rows]).for_each(|(sum, e)| *sum += v * e);
-        }
-        for (j, v) in v.iter().enumerate() {
-            let at = (start + j) * STRIDE + (row - start - j);
-            let factor = v * inverse;
-            self.band[at..at + rows].iter_mut().zip(&sums[..rows]).for_each(|(e, sum)| *e -= factor * sum);
-        }
-    }
-
-    /// Computes `E <- H E` for `E = A[row .. row + |v|, first .. first + columns]`.
-    #[inline(always)]
-    fn reflect_left(&mut self, row: usize, first: usize, columns: usize, v: &[f64], inverse: f64) {
-        if inverse == 0.0 {
-            return;
-        }
-        for j in first..first + columns {
-            let at = j * STRIDE + (row - j);
-            let e = &mut self.band[at..at + v.len()];
-            let factor = inverse * dot(e, v);
-            e.iter_mut().zip(v).for_each(|(e, v)| *e -= factor * v);
-        }
-    }
-}
-
-/// Returns the dot product in eight partial sums, which the compiler vectorises.
-#[inline(always)]
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let mut sums = [0.0f64; 8];
-    let (whole_a, rest_a) = a.as_chunks::<8>();
-    let (whole_b, rest_b) = b.as_chunks::<8>();
-    for (a, b) in whole_a.iter().zip(whole_b) {
-        (0..8).for_each(|lane| sums[lane] += a[lane] * b[lane]);
-    }
-    sums.iter().sum::<f64>() + rest_a.iter().zip(rest_b).map(|(a, b)| a * b).sum::<f64>()
-}
-
 #[cfg(test)]
 mod tests {
+    use pulp::Simd;
+
     use super::*;
+    use crate::reflections::LANES;
+
+    struct Turn<'a>(&'a Reduction, &'a mut [Vec<[f64; LANES]>], bool);
+
+    impl pulp::WithSimd for Turn<'_> {
+        type Output = ();
+
+        fn with_simd<S: Simd>(self, simd: S) {
+            if self.2 { self.0.second.undo(simd, self.1) } else { self.0.second.apply(simd, self.1) }
+        }
+    }
 
     /// `Z T Z' = A` and `Z' Z = I`, with Z from transforming the identity; the upper triangle does not change.
     #[test]
@@ -413,19 +226,20 @@ mod tests {
             assert!((0..n).all(|j| (0..j).all(|i| a[(i, j)] == 777.0)), "n = {n}");
             let mut z = Mat::<f64>::identity(n, n);
             reduction.first.apply(a.as_ref(), z.as_mut());
-            let mut rows: Vec<[f64; LANES]> = Vec::new();
-            let mut done = Mat::<f64>::zeros(n, n);
-            for first in (0..n).step_by(LANES) {
-                rows.clear();
-                rows.extend(
-                    (0..n)
-                        .map(|j| std::array::from_fn(|lane| if first + lane < n { z[(first + lane, j)] } else { 0.0 })),
-                );
-                reduction.apply_second(&mut rows);
-                for j in 0..n {
-                    (0..LANES.min(n - first)).for_each(|lane| done[(first + lane, j)] = rows[j][lane]);
-                }
-            }
+            let lane = |first: usize, j: usize| {
+                std::array::from_fn(|lane| if first + lane < n { z[(first + lane, j)] } else { 0.0 })
+            };
+            let before: Vec<Vec<[f64; LANES]>> =
+                (0..n).step_by(LANES).map(|first| (0..n).map(|j| lane(first, j)).collect()).collect();
+            let mut groups = before.clone();
+            pulp::Arch::new().dispatch(Turn(&reduction, &mut groups, false));
+            let done = Mat::from_fn(n, n, |i, j| groups[i / LANES][j][i % LANES]);
+            pulp::Arch::new().dispatch(Turn(&reduction, &mut groups, true));
+            let off = groups.iter().flatten().zip(before.iter().flatten()).flat_map(|(a, b)| a.iter().zip(b));
+            assert!(off.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) < 1e-12 * n as f64, "n = {n}");
+            let mut back = z.clone();
+            reduction.first.undo(a.as_ref(), back.as_mut());
+            assert!((back - Mat::<f64>::identity(n, n)).norm_max() < 1e-12 * n as f64, "n = {n}");
             let t = Mat::from_fn(n, n, |i, j| match i.abs_diff(j) {
                 0 => diagonal[i],
                 1 => subdiagonal[i.min(j)],

@@ -25,8 +25,8 @@ pub enum Schedule {
 pub struct Config {
     /// Hard (the paper) or soft.
     pub filter: Filter,
-    /// r_max: the maximum number of directions of a classifier. Between compressions the basis itself may exceed it by
-    /// a quarter or by a chunk, whichever is larger (see [`crate::plan::with_slack`]).
+    /// r_max: the maximum number of directions of a classifier. Between compressions the basis itself may exceed it, by
+    /// six tenths or less (see [`crate::plan::basis_with_slack`]).
     pub max_rank: usize,
     /// When the spectrum is cut.
     pub schedule: Schedule,

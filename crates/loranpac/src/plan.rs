@@ -1,9 +1,8 @@
 //! Memory estimates of a model, before anything is allocated.
 
-use crate::basis::{Basis, SANDWICH};
+use crate::basis::{Basis, SANDWICH, STRIP};
 use crate::classifier::CHUNK;
 use crate::error::Error;
-use crate::filter::Filter;
 use crate::memory::{human_bytes, product, sum};
 use crate::width::Width;
 
@@ -23,8 +22,10 @@ pub struct Plan {
     pub chunk: usize,
     /// Whether null directions are kept (`drop = 0`), which takes slower factorisations with copies.
     pub keep_null: bool,
-    /// Whether the Gram matrix is ever decomposed in full (compressions, or the `paper` schedule).
+    /// Whether all eigenvectors of S are ever needed at once (the `paper` schedule).
     pub full_eigen: bool,
+    /// The rank to which the basis is compressed, if it ever is.
+    pub compressed: Option<usize>,
 }
 
 impl Plan {
@@ -37,11 +38,14 @@ impl Plan {
         // The lifted chunk stays allocated between tasks; predictions lift into memory of their own.
         let (work, scoring) = (product(&[4, width, chunk]), product(&[4, width, CHUNK]));
         let absorb = product(&[copies - 1, 4, width, chunk]).saturating_add(product(&[8, 8, rank, chunk]));
-        let factorise = if self.full_eigen {
-            square.saturating_mul(4)
-        } else {
-            // Rows of N, the rotations, and the reflections of the second stage of the reduction.
-            sum(&[product(&[3, 8, rank, classes]), ROTATIONS, square / 2])
+        // Rows of N, the rotations, and the reflections of the second stage of the reduction.
+        let factorise = sum(&[product(&[3, 8, rank, classes]), ROTATIONS, square / 2]);
+        // Reflections, both halves of the eigenvectors of the tridiagonal matrix, and eigenvectors of S, some at a time.
+        let decompose = sum(&[square / 2, square / 2, product(&[5, 8, rank, STRIP])]);
+        let factorise = match (self.full_eigen, self.compressed) {
+            (true, _) => factorise.max(decompose.saturating_add(square)),
+            (false, Some(kept)) => factorise.max(decompose.saturating_add(product(&[4, rank, kept]))),
+            (false, None) => factorise,
         };
         let factorise = if self.keep_null { factorise.saturating_add(square) } else { factorise };
         // S turned to the unit vectors, with the columns that are computed at a time.
@@ -59,18 +63,26 @@ impl Plan {
     /// Returns the maximum number of directions of a basis capped at `cap`: it is compressed after it exceeds its
     /// slack, by at most `step` samples (a chunk, or a whole task in the paper schedule).
     pub fn peak_rank(cap: usize, chunk: usize, step: usize) -> usize {
-        with_slack(cap, chunk).saturating_add(step)
+        basis_with_slack(cap, chunk).saturating_add(step)
     }
 }
 
-/// Returns the rank at which a basis capped at `cap` is compressed: the slack spreads the cost over many tasks.
-pub fn with_slack(cap: usize, chunk: usize) -> usize {
-    cap.saturating_add((cap / 4).max(chunk))
+/// Numbers by which the slack of a basis may enlarge half of the square of S: 0.4 GB.
+const SLACK: usize = 50_000_000;
+
+/// Returns the rank above which a basis capped at `cap` is compressed.
+///
+/// A slack of x times the cap costs `x / 2` more to learn each sample, and compressions cost `(1 + x) / x` and, for S,
+/// `(1 + x)^3 / x`: least for x about 0.6. For caps of more than 9,000 memory limits the slack.
+pub fn basis_with_slack(cap: usize, chunk: usize) -> usize {
+    let slack = (cap - cap / 5 * 2).min(SLACK / cap.max(1));
+    cap.saturating_add(slack.max(chunk))
 }
 
-/// Returns whether a filter ever needs all eigenvectors.
-pub fn needs_full_eigen(filter: Filter, paper_schedule: bool, compresses: bool) -> bool {
-    compresses || (paper_schedule && matches!(filter, Filter::Hard { .. }))
+/// Returns the number of samples above which those of a model that keeps at most `cap` are evicted: the slack spreads the
+/// cost over many tasks.
+pub fn with_slack(cap: usize, chunk: usize) -> usize {
+    cap.saturating_add((cap / 4).max(chunk))
 }
 
 /// Returns the largest cap r_max up to `most` for which `needs(cap)` fits into `bytes`; 0 if none does.
@@ -126,8 +138,32 @@ mod tests {
 
     fn needs(cap: usize) -> usize {
         let rank = 4_500.min(Plan::peak_rank(cap, 256, 256));
-        let full_eigen = 4_500 > with_slack(cap, 256);
-        Plan { width: 20_000, rank, classes: 150, chunk: 256, keep_null: false, full_eigen }.peak()
+        let compressed = (4_500 > basis_with_slack(cap, 256)).then_some(cap);
+        let plan =
+            Plan { width: 20_000, rank, classes: 150, chunk: 256, keep_null: false, full_eigen: false, compressed };
+        plan.peak()
+    }
+
+    #[test]
+    fn the_sizes_of_the_paper_fit_into_16_and_22_gib() {
+        for (cap, classes, gib, samples) in [(10_000, 100, 16, 50_000), (20_000, 300, 22, 89_697)] {
+            let rank = Plan::peak_rank(cap, 256, 256);
+            assert!(rank < samples);
+            let compressed = Some(cap);
+            let plan =
+                Plan { width: 100_000, rank, classes, chunk: 256, keep_null: false, full_eigen: false, compressed };
+            // With the projection and the features of all samples.
+            let needed = plan.peak() + 4 * 768 * (100_000 + samples);
+            assert!(needed < gib << 30, "r_max = {cap}: {}", human_bytes(needed));
+        }
+    }
+
+    #[test]
+    fn a_larger_cap_is_never_compressed_earlier() {
+        let at = |cap| basis_with_slack(cap, 256);
+        assert!((1..60_000).all(|cap| at(cap) <= at(cap + 1) && at(cap) >= cap + 256));
+        assert_eq!((at(1), at(10_000), at(20_000)), (257, 15_000, 22_500));
+        assert_eq!(at(usize::MAX), usize::MAX);
     }
 
     #[test]

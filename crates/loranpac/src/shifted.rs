@@ -10,8 +10,9 @@
 use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Mat, MatMut, MatRef};
 
-use crate::band::{self, BAND};
+use crate::band;
 use crate::linalg::product;
+use crate::reflections::BAND;
 
 /// A symmetric matrix prepared for many shifts.
 pub(crate) struct Shifted {

@@ -11,13 +11,18 @@
 //! numbers besides B, where eigenvectors would need several r x r matrices.
 
 use faer::prelude::{Reborrow, ReborrowMut};
-use faer::{MatMut, MatRef};
+use faer::{Mat, MatMut, MatRef};
 use rayon::prelude::*;
 
-use crate::band::{self, LANES, Reduction, Tridiagonal};
+use crate::band::{self, Reduction};
+use crate::chase::Tridiagonal;
+use crate::linalg::transposed;
+use crate::reflections::LANES;
 
 /// Number of rotations that are kept at a time (16 bytes each).
 const SEGMENT: usize = 1 << 20;
+/// Entries of unit vectors below this are zero.
+const NOTHING: f64 = 1e-40;
 /// Maximum number of QL steps per eigenvalue; two or three are usual.
 const MAX_STEPS: usize = 50;
 
@@ -69,6 +74,26 @@ impl Reduced {
         Ok(())
     }
 
+    /// Returns T.
+    pub fn tridiagonal(&self) -> &Tridiagonal {
+        &self.tridiagonal
+    }
+
+    /// Computes `X <- (Z X)'`: maps eigenvectors of T, one per column, to those of A, one per row. `a` holds the vectors of Q1.
+    pub fn eigenvectors(&self, a: MatRef<'_, f64>, x: MatRef<'_, f64>) -> Mat<f64> {
+        let mut rows: Mat<f64> = transposed(x);
+        // Eigenvectors of T fade away exponentially, and arithmetic with denormal numbers is slow.
+        rows.par_col_iter_mut().for_each(|column| {
+            column.iter_mut().filter(|value| value.abs() < NOTHING).for_each(|value| *value = 0.0);
+        });
+        let mut groups = pack(rows.as_ref());
+        transform(&self.reduction, &mut groups, true);
+        unpack(&groups, rows.as_mut());
+        drop(groups);
+        self.reduction.first.undo(a, rows.as_mut());
+        rows
+    }
+
     /// Computes `B <- B f(Q2 T Q2')`.
     fn apply_inner(&self, b: MatMut<'_, f64>, f: impl FnOnce(&[f64], &[f64]) -> Vec<f64>) -> Result<(), NoConvergence> {
         // B V; T is stored at the start of each segment.
@@ -114,17 +139,38 @@ impl Reduced {
 
 /// Computes `B <- B Q2`, or `B Q2'`, for all groups, in parallel and with the widest vectors that the machine has.
 fn transform(reduction: &Reduction, groups: &mut [Vec<[f64; LANES]>], back: bool) {
-    struct Transform<'a>(&'a Reduction, &'a mut [[f64; LANES]], bool);
-    impl pulp::NullaryFnOnce for Transform<'_> {
+    /// Groups that one thread transforms together: reflections are read once for all of them.
+    const TOGETHER: usize = 4;
+    struct Transform<'a>(&'a Reduction, &'a mut [Vec<[f64; LANES]>], bool);
+    impl pulp::WithSimd for Transform<'_> {
         type Output = ();
 
         #[inline(always)]
-        fn call(self) {
-            if self.2 { self.0.undo_second(self.1) } else { self.0.apply_second(self.1) }
+        fn with_simd<S: pulp::Simd>(self, simd: S) {
+            if self.2 { self.0.second.undo(simd, self.1) } else { self.0.second.apply(simd, self.1) }
         }
     }
     let arch = pulp::Arch::new();
-    groups.par_iter_mut().for_each(|group| arch.dispatch(Transform(reduction, group, back)));
+    let share = groups.len().div_ceil(rayon::current_num_threads()).clamp(1, TOGETHER);
+    groups.par_chunks_mut(share).for_each(|groups| arch.dispatch(Transform(reduction, groups, back)));
+}
+
+/// Computes all eigenvalues of T, in no order, and their eigenvectors, one per column, for a small T.
+pub(crate) fn by_rotations(t: &Tridiagonal) -> Result<(Vec<f64>, Mat<f64>), NoConvergence> {
+    let n = t.diagonal.len();
+    let mut vectors = Mat::<f64>::identity(n, n);
+    let mut groups = pack(vectors.as_ref());
+    let mut rotations = Rotations::default();
+    let mut ql = Ql::new(t.clone());
+    loop {
+        let more = ql.segment(&mut rotations)?;
+        rotations.turn(&mut groups, false);
+        if !more {
+            break;
+        }
+    }
+    unpack(&groups, vectors.as_mut());
+    Ok((ql.d, vectors))
 }
 
 /// The state of an implicit QL iteration: diagonal and subdiagonal of the remaining T.
@@ -312,8 +358,6 @@ fn unpack(groups: &[Vec<[f64; LANES]>], b: MatMut<'_, f64>) {
 
 #[cfg(test)]
 mod tests {
-    use faer::Mat;
-
     use super::*;
     use crate::linalg::with_spectrum;
 

@@ -66,7 +66,7 @@ pub fn every_kind() -> Vec<Settings> {
         soft(),
         settings(500, late),
         settings(500, Config { schedule: Schedule::Paper, ..late }),
-        settings(500, Config { max_rank: 60, chunk: 20, ..late }),
+        settings(500, Config { max_rank: 45, chunk: 20, ..late }),
         infinite(soft().config),
         infinite(Config { half: true, ..late }),
         infinite(Config { max_rank: 60, chunk: 20, ..soft().config }),

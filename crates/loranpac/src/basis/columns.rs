@@ -8,7 +8,7 @@ use faer::{Accum, Mat, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
 use crate::buffer::Buffer;
-use crate::linalg::{PANEL, add_product_lower, cast, par};
+use crate::linalg::{PANEL, add_product_lower, par};
 use crate::memory::product;
 use crate::scalar::Scalar;
 
@@ -179,13 +179,12 @@ impl<T: Scalar> Columns<T> {
     }
 
     /// Computes `Q <- Q V` for V of r rows and at most r columns, in place, a panel of rows at a time.
-    pub fn rotate(&mut self, v: MatRef<'_, f64>) {
+    pub fn rotate(&mut self, v: MatRef<'_, T>) {
         assert!(v.nrows() == self.rank && v.ncols() <= self.rank);
         if self.rank == 0 {
             return;
         }
         let (width, rank, kept) = (self.width, self.rank, v.ncols());
-        let v: Mat<T> = cast(v);
         let mut panels: Vec<Vec<MatMut<'_, T>>> = (0..width.div_ceil(PANEL)).map(|_| Vec::new()).collect();
         for block in &mut self.blocks {
             let mut rest = MatMut::from_column_major_slice_mut(block.to_mut(), width, BLOCK);
@@ -205,7 +204,7 @@ impl<T: Scalar> Columns<T> {
             }
             for (index, block) in panel.iter_mut().enumerate().take(kept.div_ceil(BLOCK)) {
                 let columns = BLOCK.min(kept - index * BLOCK);
-                let v = v.as_ref().subcols(index * BLOCK, columns);
+                let v = v.subcols(index * BLOCK, columns);
                 let target = block.rb_mut().subcols_mut(0, columns);
                 matmul(target, Accum::Replace, old.as_ref(), v, T::from_f64(1.0), Par::Seq);
             }

@@ -20,6 +20,8 @@ mod one_pass;
 mod triangle;
 mod two_passes;
 
+use std::ops::Range;
+
 use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Mat, MatMut, MatRef};
 use rayon::prelude::*;
@@ -33,6 +35,8 @@ use crate::gram::Gram;
 use crate::linalg::{cast, cholesky_lower, par, transposed};
 use crate::scalar::Scalar;
 
+/// Directions that are rotated at a time.
+pub(crate) const STRIP: usize = 512;
 /// Columns of `Q S Q'` that are computed at a time.
 pub(crate) const SANDWICH: usize = 1024;
 
@@ -211,16 +215,25 @@ impl<T: Scalar> Basis<T> {
         split
     }
 
-    /// Computes `Q <- Q V` for V of r rows and at most r columns, and L = I. B is orthonormal to the rounding of the
-    /// product only: see [`Basis::drift`].
-    pub fn rotate(&mut self, v: MatRef<'_, f64>) {
-        if std::mem::take(&mut self.whole) {
-            self.columns.append(cast::<f64, T>(v).as_ref());
-            return;
+    /// Computes `L^-T V` (r x k) for [`Basis::rotate`]; `rows` returns some of the k columns of V, one per row.
+    pub(crate) fn rotation(&self, kept: usize, mut rows: impl FnMut(Range<usize>) -> Mat<f64>) -> Mat<T> {
+        let mut rotation = Mat::zeros(self.rank(), kept);
+        for first in (0..kept).step_by(STRIP) {
+            let range = first..kept.min(first + STRIP);
+            let mut v = rows(range.clone());
+            self.solve_transposed(v.as_mut().transpose_mut());
+            rotation.as_mut().subcols_mut(first, range.len()).copy_from(transposed::<f64, T>(v.as_ref()));
         }
-        let mut v = v.to_owned();
-        self.solve_transposed(v.as_mut());
-        self.columns.rotate(v.as_ref());
+        rotation
+    }
+
+    /// Computes `Q <- Q V` from `L^-T V`, and L = I. B is orthonormal to the rounding of the product and of L only: see
+    /// [`Basis::drift`]. Cost: `2 E r k` flops.
+    pub(crate) fn rotate(&mut self, rotation: Mat<T>) {
+        match std::mem::take(&mut self.whole) {
+            true => self.columns.append(rotation.as_ref()),
+            false => self.columns.rotate(rotation.as_ref()),
+        }
         self.lower = None;
     }
 
@@ -257,16 +270,16 @@ impl<T: Scalar> Basis<T> {
             return None;
         }
         let rank = square.nrows();
-        let l = Mat::from_fn(rank, rank, |i, j| if i >= j { square[(i, j)] } else { 0.0 });
-        let lower = Triangle::of(l.as_ref());
+        square.par_col_iter_mut().enumerate().for_each(|(j, column)| column.subrows_mut(0, j).fill(0.0));
+        let lower = Triangle::of(square.as_ref());
         if one_pass::suffices::<T>() {
             self.lower = Some(lower);
         } else {
             let mut inverse = Mat::identity(rank, rank);
             lower.solve_transposed(inverse.as_mut());
-            self.columns.rotate(inverse.as_ref());
+            self.columns.rotate(cast(inverse.as_ref()).as_ref());
         }
-        Some(l)
+        Some(square)
     }
 
     /// Computes `Q' Q` in f64. Cost: `E r^2` flops in f64.

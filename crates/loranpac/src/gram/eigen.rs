@@ -1,8 +1,11 @@
 //! The spectrum of S, and functions of S.
 
+use std::ops::Range;
+
 use faer::{Mat, MatRef, Side};
 
 use super::Gram;
+use crate::divide::Divided;
 use crate::error::Error;
 use crate::shifted::Shifted;
 use crate::tridiagonal::{self, Reduced};
@@ -15,16 +18,81 @@ pub struct Eigen {
     pub vectors: Mat<f64>,
 }
 
-impl Gram {
-    /// Computes the full eigendecomposition. Needs about five r x r matrices while it runs.
-    ///
-    /// The algorithms, in order: faer's divide and conquer on S scaled to 1, faer's SVD (equivalent for a semidefinite
-    /// matrix), and then a typed error.
-    pub fn eigen(&mut self) -> Result<Eigen, Error> {
-        let rank = self.rank();
-        if rank == 0 {
-            return Ok(Eigen { values: Vec::new(), vectors: Mat::zeros(0, 0) });
+/// `S = V diag(values) V'`, of which eigenvectors are computed as they are asked for.
+pub(crate) struct Decomposition<'a> {
+    values: Vec<f64>,
+    vectors: Vectors<'a>,
+}
+
+enum Vectors<'a> {
+    /// S holds a part of the reduction in its lower triangle.
+    Reduced(&'a Gram, Box<Reduced>, Box<Divided>),
+    /// One per column.
+    Whole(Mat<f64>),
+}
+
+impl Decomposition<'_> {
+    /// Returns the eigenvalues, largest first.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// Returns the eigenvectors of a range of eigenvalues, one per row. Cost: `5 r^2` flops each, all of it products with
+    /// matrices that are read once for many of them.
+    pub fn rows(&self, range: Range<usize>) -> Mat<f64> {
+        match &self.vectors {
+            Vectors::Whole(vectors) => vectors.subcols(range.start, range.len()).transpose().to_owned(),
+            Vectors::Reduced(gram, reduced, divided) => {
+                let mut of_t = Mat::zeros(self.values.len(), range.len());
+                divided.vectors(range, of_t.as_mut());
+                reduced.eigenvectors(gram.view(), of_t.as_ref())
+            }
         }
+    }
+}
+
+impl Gram {
+    /// Computes the spectrum of S: `4/3 r^3` flops for the reduction to a tridiagonal matrix and `r^3 / 3` for what its
+    /// eigenvectors are computed from, which takes a square of r besides S.
+    ///
+    /// The algorithms, in order: divide and conquer after a reduction in two stages on S scaled to 1, faer's divide and conquer,
+    /// faer's SVD (equivalent for a semidefinite matrix), and then a typed error.
+    pub(crate) fn decompose(&mut self) -> Result<Decomposition<'_>, Error> {
+        let rank = self.rank();
+        let (scale, trace) = (self.scale(), self.trace());
+        let trusted = |values: &[f64]| (values.iter().sum::<f64>() - trace / scale).abs() <= 1e-8 * rank as f64;
+        let reduced = self.reduce();
+        match Divided::new(reduced.tridiagonal()) {
+            Ok(divided) if trusted(divided.values()) => {
+                let values = divided.values().iter().map(|v| v * scale).collect();
+                Ok(Decomposition { values, vectors: Vectors::Reduced(self, Box::new(reduced), Box::new(divided)) })
+            }
+            _ => {
+                let Eigen { values, vectors } = self.decompose_otherwise()?;
+                Ok(Decomposition { values, vectors: Vectors::Whole(vectors) })
+            }
+        }
+    }
+
+    /// Computes the full eigendecomposition. Needs about four r x r matrices while it runs.
+    pub fn eigen(&mut self) -> Result<Eigen, Error> {
+        const STRIP: usize = 512;
+        let decomposition = self.decompose()?;
+        if let Vectors::Whole(vectors) = decomposition.vectors {
+            return Ok(Eigen { values: decomposition.values, vectors });
+        }
+        let rank = decomposition.values.len();
+        let mut vectors = Mat::zeros(rank, rank);
+        for first in (0..rank).step_by(STRIP) {
+            let range = first..rank.min(first + STRIP);
+            let rows = decomposition.rows(range.clone());
+            vectors.as_mut().subcols_mut(first, range.len()).copy_from(rows.transpose());
+        }
+        Ok(Eigen { values: decomposition.values, vectors })
+    }
+
+    fn decompose_otherwise(&mut self) -> Result<Eigen, Error> {
+        let rank = self.rank();
         let scale = self.scale();
         self.load_lower(1.0 / scale, 0.0);
         let s = self.view();

@@ -188,6 +188,14 @@ impl Gram {
         self.save_diagonal();
     }
 
+    /// Replaces S by `A' A` for a square A of the same size.
+    pub fn set_product(&mut self, a: MatRef<'_, f64>) {
+        assert_eq!((a.nrows(), a.ncols()), (self.rank(), self.rank()));
+        self.view_mut().fill(0.0);
+        add_product_upper(self.view_mut(), a.transpose(), a.transpose(), 1.0);
+        self.save_diagonal();
+    }
+
     /// Creates a matrix of fixed size: S = 0 with `rank` directions.
     pub fn zeros(rank: usize) -> Self {
         let mut gram = Gram::default();

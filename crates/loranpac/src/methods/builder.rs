@@ -63,7 +63,7 @@ impl Builder {
     }
 
     /// Sets the number of directions (at infinite width, samples) to which the model is cut, 10,000 by default. Between
-    /// cuts it keeps up to a quarter or a chunk more ([`crate::plan::with_slack`]).
+    /// cuts it keeps more ([`crate::plan::basis_with_slack`], [`crate::plan::with_slack`]).
     pub fn max_rank(self, max_rank: usize) -> Self {
         Builder { config: Config { max_rank, ..self.config }, ..self }
     }

@@ -107,7 +107,7 @@ impl State {
             if self.basis.rank() > most {
                 let Eigen { values, vectors } = self.gram.eigen()?;
                 self.gram.set_diagonal(&values[..most]);
-                self.basis.rotate(vectors.as_ref().subcols(0, most));
+                self.basis.rotate(cast(vectors.as_ref().subcols(0, most)).as_ref());
             }
         }
         Ok(())

@@ -198,7 +198,12 @@ impl<T: Scalar> Statistics<T> {
         }
         self.samples -= classes.len();
         if removed > 0 || !self.basis.is_whole() {
-            self.keep_directions(&eigen, rank - removed);
+            let kept = eigen.vectors.as_ref().subcols(0, rank - removed);
+            let rotation = self
+                .basis
+                .rotation(kept.ncols(), |range| kept.subcols(range.start, range.len()).transpose().to_owned());
+            self.cross = &self.cross * kept;
+            self.keep_directions(&eigen.values[..rank - removed], rotation);
         }
         // Other samples may have had small components along the removed directions, and J still has them.
         self.outside |= removed > 0;

@@ -17,7 +17,7 @@ use crate::filter::{self, Facts, Filter, Novelty};
 use crate::label::{Label, LabelTable};
 use crate::learner::{Learner, StreamSizes, Summary, check_task};
 use crate::lift::{FeatureMap, FeatureSpace};
-use crate::plan::{Plan, needs_full_eigen, with_slack};
+use crate::plan::{Plan, basis_with_slack};
 use crate::statistics::Statistics;
 use crate::width::Width;
 
@@ -148,7 +148,7 @@ impl ExplicitModel {
     /// Compresses the basis if it exceeds its cap and slack.
     fn compress(&mut self) -> Result<Delta, Error> {
         let Config { chunk, max_rank, .. } = self.config;
-        match self.stats.basis().rank() > with_slack(max_rank, chunk) {
+        match self.stats.basis().rank() > basis_with_slack(max_rank, chunk) {
             true => self.stats.compress(max_rank),
             false => Ok(Delta::none(self.table.len())),
         }
@@ -210,14 +210,14 @@ impl Learner for ExplicitModel {
         let width = self.lifted.width();
         let most = stream.samples.min(width);
         let step = if paper { stream.largest_task } else { chunk.min(stream.largest_task) };
-        let compresses = most > with_slack(max_rank, chunk);
         let plan = Plan {
             width,
             rank: most.min(Plan::peak_rank(max_rank, chunk, step)),
             classes: stream.classes,
             chunk: chunk.min(stream.largest_task),
             keep_null: drop == 0.0,
-            full_eigen: needs_full_eigen(filter, paper, compresses),
+            full_eigen: paper && matches!(filter, Filter::Hard { .. }),
+            compressed: (most > basis_with_slack(max_rank, chunk)).then_some(max_rank),
         };
         plan.peak()
     }
