@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use faer::Mat;
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
+use faer::{Mat, Scale};
 
 use super::{Evicted, KernelModel, KernelState};
 use crate::certificate::Ledger;
@@ -11,7 +11,7 @@ use crate::classifier::whiten;
 use crate::config::Config;
 use crate::error::Error;
 use crate::gram::Gram;
-use crate::linalg::{par, pivoted_cholesky};
+use crate::linalg::{add_symmetric_upper, gather, inner_product, mirror_upper, par, pivoted_cholesky, product};
 use crate::plan::with_slack;
 use crate::statistics::{Cut, Losses};
 
@@ -112,8 +112,7 @@ impl KernelModel {
 
     /// Returns the projections of the samples in `leave` on the span of those in `keep`.
     fn projected(&self, keep: &[usize], leave: &[usize], own: bool) -> Result<Evicted, Error> {
-        let k = self.kernel.to_matrix();
-        let between = Mat::from_fn(leave.len(), keep.len(), |i, j| k[(leave[i], keep[j])]);
+        let between = self.kernel.part(leave, keep);
         let mut b = between.clone();
         let mut inner = self.kernel.select(keep);
         let floor = inner.rounding_floor();
@@ -131,23 +130,23 @@ impl KernelModel {
                 false => mass[(i, i)] -= 1.0,
             }
         }
-        let part = |rows: &[usize], columns: &[usize]| {
-            Mat::from_fn(rows.len(), columns.len(), |i, j| mass[(rows[i], columns[j])])
-        };
-        let (middle, side) = (part(leave, leave), part(keep, leave));
-        // E C|_F^2 for the residuals E of the leaving samples, and the coordinates of all evicted samples on them, C C' = M.
-        let residual =
-            Mat::from_fn(leave.len(), leave.len(), |i, j| k[(leave[i], leave[j])]) - &b * between.transpose();
-        let lost: f64 = (0..leave.len()).map(|j| middle.col(j).transpose() * residual.col(j)).sum();
-        let cross = &side * &b;
-        let mut new = part(keep, keep) + &cross + cross.transpose() + b.transpose() * (&middle * &b);
-        for j in 0..keep.len() {
-            new[(j, j)] -= 1.0;
-            // Symmetric to the last bit: only one triangle is stored.
-            (0..j).for_each(|i| new[(j, i)] = new[(i, j)]);
-        }
+        let middle = gather(mass.as_ref(), leave, leave);
+        let mut turned = product(middle.as_ref(), b.as_ref());
+        // |E C|_F^2 for the residuals E of the leaving samples, and the coordinates of all evicted samples on them,
+        // C C' = M: the trace of M (K - B K_between').
+        let energy = self.kernel.part(leave, leave);
+        let lost = inner_product(middle.as_ref(), energy.as_ref()) - inner_product(turned.as_ref(), between.as_ref());
+        drop((middle, energy, between));
+        // M_kk + M_kl B + (M_kl B)' + B' M_ll B = M_kk + F' B + B' F for F = M_lk + M_ll B / 2.
+        turned = turned * Scale(0.5) + gather(mass.as_ref(), leave, keep);
+        let mut new = gather(mass.as_ref(), keep, keep);
+        drop(mass);
+        add_symmetric_upper(new.as_mut(), turned.as_ref(), b.as_ref());
+        // Symmetric to the last bit: only one triangle is stored.
+        mirror_upper(new.as_mut(), 1.0);
+        (0..keep.len()).for_each(|j| new[(j, j)] -= 1.0);
         let columns = |list: &[usize]| Mat::from_fn(sums.nrows(), list.len(), |c, j| sums[(c, list[j])]);
-        let sums = columns(keep) + columns(leave) * &b;
+        let sums = columns(keep) + product(columns(leave).as_ref(), b.as_ref());
         Ok(Evicted {
             mass: new,
             sums,
@@ -159,6 +158,7 @@ impl KernelModel {
         })
     }
 
+    /// Returns the quantities of the certificate.
     pub(super) fn ledger(&self) -> Ledger {
         let evicted = self.state.evicted.as_ref();
         let lost = self.classifier.as_ref().and_then(|c| c.kernel()).map_or(0.0, |kernel| kernel.lost);
