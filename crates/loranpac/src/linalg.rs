@@ -1,7 +1,7 @@
 //! The dense kernels that the basis and the Gram matrix share, on top of faer.
 
 use faer::dyn_stack::{MemBuffer, MemStack};
-use faer::linalg::cholesky::{llt, llt_pivoting};
+use faer::linalg::cholesky::llt;
 use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{BlockStructure, matmul as matmul_triangular};
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
@@ -192,23 +192,6 @@ fn cholesky_by_blocks(
     true
 }
 
-/// Computes `P A P' = L L'` in place (lower triangle). The next pivot is the row with the largest residual, until the
-/// residuals are rounding of the largest. Returns the rank, which is the number of columns of L, and the rows in pivot
-/// order.
-pub(crate) fn pivoted_cholesky(a: MatMut<'_, f64>) -> Option<(usize, Vec<usize>)> {
-    let n = a.nrows();
-    if (0..n).all(|i| a[(i, i)] == 0.0) {
-        return Some((0, (0..n).collect()));
-    }
-    let (mut order, mut inverse) = (vec![0usize; n], vec![0usize; n]);
-    let mut scratch =
-        MemBuffer::new(llt_pivoting::factor::cholesky_in_place_scratch::<usize, f64>(n, par(), Default::default()));
-    let stack = MemStack::new(&mut scratch);
-    let factor = llt_pivoting::factor::cholesky_in_place(a, &mut order, &mut inverse, par(), stack, Default::default());
-    let rank = factor.ok()?.0.rank;
-    Some((rank, order))
-}
-
 /// Copies the strict upper triangle, transposed and scaled, into the strict lower one.
 pub(crate) fn mirror_upper(a: MatMut<'_, f64>, scale: f64) {
     let n = a.nrows();
@@ -295,6 +278,12 @@ pub(crate) fn product<T: Scalar>(a: MatRef<'_, T>, b: MatRef<'_, T>) -> Mat<T> {
     let mut c = Mat::zeros(a.nrows(), b.ncols());
     matmul(&mut c, Accum::Replace, a, b, T::from_f64(1.0), par());
     c
+}
+
+/// Computes `C <- C + A' A`, upper triangle of C only.
+pub(crate) fn add_gram_upper(c: MatMut<'_, f64>, a: MatRef<'_, f64>) {
+    use BlockStructure::{Rectangular, TriangularUpper};
+    matmul_triangular(c, TriangularUpper, Accum::Add, a.transpose(), Rectangular, a, Rectangular, 1.0, par());
 }
 
 /// Computes `C <- C + A' B + B' A`, upper triangle of C only.

@@ -11,6 +11,7 @@
 //!
 //! (subset of regressors). With `M = G G'` this is the same problem again, with `G'KG` for K and `B G^-T` for Y.
 
+mod choose;
 mod edit;
 mod evict;
 mod state;
@@ -103,7 +104,6 @@ impl KernelModel {
         check_task(x, labels, self.space.dim())?;
         self.config.accepts(x)?;
         self.classifier = None;
-        let mut outcome = Ok(());
         let chunk = x.len().div_ceil(x.len().div_ceil(self.config.chunk));
         for (part, labels) in x.chunks(chunk).zip(labels.chunks(chunk)) {
             if let Some(evicted) = &mut self.state.evicted {
@@ -116,14 +116,11 @@ impl KernelModel {
             self.state.samples.extend(rows);
             changed(Delta::of_classes(classes.iter().copied(), self.table.len()));
             self.state.classes.extend(classes);
-            outcome = outcome.and_then(|()| {
-                if self.evict()? {
-                    changed(Delta::everything(self.table.len()));
-                }
-                Ok(())
-            });
+            if self.evict() {
+                changed(Delta::everything(self.table.len()));
+            }
         }
-        outcome
+        Ok(())
     }
 
     fn polar(&self) -> Polar {
