@@ -143,7 +143,7 @@ fn cholesky_column_by_column<T: Scalar>(mut a: MatMut<'_, T>, tolerance: f64) ->
         let pivot = a[(j, j)].to_f64();
         if pivot > tolerance {
             let root = T::from_f64(pivot.sqrt());
-            (j + 1..n).for_each(|i| a[(i, j)] = a[(i, j)] / root);
+            (j + 1..n).for_each(|i| a[(i, j)] /= root);
             a[(j, j)] = root;
         } else {
             dependent.push(j);

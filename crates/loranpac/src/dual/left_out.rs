@@ -35,17 +35,17 @@ pub(super) fn right(factor: Packed, x: MatRef<'_, f64>, classes: &[usize], scale
     if n <= 4 * SIGNS {
         return factor.into_inverse_diagonal().iter().zip(&limits).filter(|(d, limit)| d > limit).count();
     }
-    let signs = Mat::<f32>::from_fn(SIGNS, n, |k, i| sign(k, i));
+    let signs = Mat::<f32>::from_fn(SIGNS, n, sign);
     let mut solved = signs.clone();
     factor.solve(&mut solved);
     let (mut right, mut open) = (0, Vec::new());
-    for i in 0..n {
+    for (i, limit) in limits.iter().enumerate() {
         let terms = signs.col(i).iter().zip(solved.col(i).iter()).map(|(z, w)| f64::from(z * w));
         let (sum, squares) = terms.fold((0.0, 0.0), |(sum, squares), v| (sum + v, squares + v * v));
         let mean = sum / SIGNS as f64;
         let variance = (squares / SIGNS as f64 - mean * mean).max(0.0) / SIGNS as f64;
-        if (mean - limits[i]).abs() > DEVIATIONS * variance.sqrt() + 1e-3 * mean {
-            right += usize::from(mean > limits[i]);
+        if (mean - limit).abs() > DEVIATIONS * variance.sqrt() + 1e-3 * mean {
+            right += usize::from(mean > *limit);
         } else {
             open.push(i);
         }
