@@ -37,8 +37,9 @@ class ContinualClassifier(Editing, Prediction, Facts):
         cut; or the number of directions that are kept. A soft filter cuts nothing: its ridge is the eigenvalue at that place.
     schedule : {"late", "paper"}
         Cut when the classifier is formed, or after every task as in the paper's Algorithm 4.
-    max_rank : int
-        Number of directions to which the basis is cut. Between cuts it has up to ``max_rank + max(max_rank // 4, 384)``.
+    max_rank : int, optional
+        Number of directions to which the basis is cut, by default 10,000 (at infinite width, of samples, by default
+        all). Between cuts it has up to ``max_rank + max(max_rank // 4, 384)``.
     gamma : float, optional
         Inverse width of the kernel behind Fourier features.
     random_state : int
@@ -85,7 +86,7 @@ class ContinualClassifier(Editing, Prediction, Facts):
         threshold: float | None = None,
         rank: int | None = None,
         schedule: str = "late",
-        max_rank: int = 10_000,
+        max_rank: int | None = None,
         gamma: float | None = None,
         random_state: int = 0,
         settings: dict[str, Any] | None = None,

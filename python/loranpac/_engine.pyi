@@ -14,6 +14,8 @@ Coded = tuple[NDArray[np.int64], Sequence[Label]]
 
 VERSION: str
 GAMMA: float
+CAP: int
+SAMPLE_CAP: int
 UNCALIBRATED: float
 
 class Learner:

@@ -36,8 +36,9 @@ class LoRanPACClassifier(ContinualClassifier):
         kept eigenvalues.
     schedule : {"late", "paper"}
         Hard: cut when the classifier is formed, or after every task as in the paper's Algorithm 4.
-    max_rank : int
-        Number of directions (at infinite width, of samples) to which the basis is cut. Between cuts it has up to
+    max_rank : int, optional
+        Number of directions to which the basis is cut, by default 10,000. At infinite width, the number of samples that
+        are kept, by default all. Between cuts it has up to
         ``max_rank + max(max_rank // 4, 384)``, each of 4 E bytes.
     lift : str
         Feature map.
@@ -99,7 +100,7 @@ class LoRanPACClassifier(ContinualClassifier):
         rank: int | None = None,
         ridge: float | str | None = None,
         schedule: str = "late",
-        max_rank: int = 10_000,
+        max_rank: int | None = None,
         lift: str = "relu-random",
         gamma: float | None = None,
         half: bool = False,

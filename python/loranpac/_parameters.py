@@ -13,7 +13,8 @@ from loranpac._models import Path
 def engine_options(estimator: Any, method: str, settings: dict[str, Any], n_features: int) -> dict[str, Any]:
     """The engine's options. Invalid parameters raise here, when samples arrive, as scikit-learn requires."""
     width = _width(estimator.lift, estimator.width)
-    _whole("max_rank", estimator.max_rank)
+    if estimator.max_rank is not None:
+        _whole("max_rank", estimator.max_rank)
     _whole("random_state", estimator.random_state, least=0)
     if estimator.schedule not in ("late", "paper"):
         raise ValueError(f"schedule: 'late' or 'paper' is expected, not {estimator.schedule!r}")
@@ -34,7 +35,7 @@ def engine_options(estimator: Any, method: str, settings: dict[str, Any], n_feat
         "gamma": _engine.GAMMA if estimator.gamma is None else float(estimator.gamma),
         "truncation": (cuts[0][0], float(cuts[0][1])) if cuts else None,
         "schedule": estimator.schedule,
-        "max_rank": int(estimator.max_rank),
+        "max_rank": None if estimator.max_rank is None else int(estimator.max_rank),
         "settings": [(name, str(value)) for name, value in settings.items()],
         "keep": 1,
     }
@@ -44,6 +45,7 @@ def parameters_of(manifest: dict[str, Any], model: Path, n_jobs: int | None) -> 
     """The parameters of a ``LoRanPACClassifier`` from the manifest of a model. The encoder is opened when it is used."""
     lift, config = manifest["lift"], manifest["config"]
     infinite = lift["name"] == "arc-cosine"
+    default = _engine.SAMPLE_CAP if infinite else _engine.CAP
     return {
         "width": float("inf") if infinite else lift["width"],
         "lift": "relu-random" if infinite else lift["name"],
@@ -51,7 +53,7 @@ def parameters_of(manifest: dict[str, Any], model: Path, n_jobs: int | None) -> 
         "gamma": lift["gamma"],
         "random_state": lift["seed"],
         "schedule": config["schedule"],
-        "max_rank": config["max_rank"],
+        "max_rank": None if config["max_rank"] == default else config["max_rank"],
         "encoder": _encoder(manifest["encoder"], model, n_jobs),
         "n_jobs": n_jobs,
         **_filter_parameters(config["filter"]),

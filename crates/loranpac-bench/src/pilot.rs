@@ -178,7 +178,7 @@ mod tests {
         let spec = &specs[0];
         assert_eq!(
             (spec.method.as_str(), spec.width, spec.max_rank),
-            ("loranpac", loranpac::Width::Finite(100_000), 20_000)
+            ("loranpac", loranpac::Width::Finite(100_000), Some(20_000))
         );
         assert_eq!(spec.truncation, Some(Truncation::Fraction(0.25)));
         assert_eq!(spec.scenario, Scenario::Class { base: 0, increment: 20 });

@@ -182,7 +182,7 @@ impl<'m> Plan<'m> {
                 }
             }
             if cap != usize::MAX {
-                self.runs.iter_mut().for_each(|run| run.spec.max_rank = cap);
+                self.runs.iter_mut().for_each(|run| run.spec.max_rank = Some(cap));
             }
         }
         let room = system::room();
@@ -190,8 +190,8 @@ impl<'m> Plan<'m> {
         for (Planned { spec, dim, .. }, sizes) in self.runs.iter().zip(&sizes) {
             let Need { method, width, bytes } = need(self.maps, spec, *dim, sizes)?;
             let advice = "fewer threads, or a smaller `width` or `max-rank`, need less";
-            plan::preflight(method, width, spec.max_rank, available, &bytes)
-                .and_then(|()| room.ensure(bytes(spec.max_rank), method, advice))
+            plan::preflight(method, width, spec.cap(), available, &bytes)
+                .and_then(|()| room.ensure(bytes(spec.cap()), method, advice))
                 .map_err(|error| match budget.zip(left) {
                     Some((budget, left)) => {
                         let reason = format!("it leaves {} to the model: {error}", human_bytes(left));

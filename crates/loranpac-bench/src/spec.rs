@@ -5,13 +5,10 @@ use std::collections::BTreeMap;
 
 use loranpac::lift::{self, DEFAULT_GAMMA, LiftSpec};
 use loranpac::registry::{self, Method, MethodOptions};
-use loranpac::{FeatureSpace, Schedule, Truncation, Width};
+use loranpac::{Config, FeatureSpace, Schedule, Truncation, Width};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-
-/// The default cap on the basis, the paper's r_max for most data sets.
-pub const DEFAULT_MAX_RANK: usize = 10_000;
 
 /// The default seed of the class order, the paper's.
 pub const DEFAULT_SEED: u32 = 1993;
@@ -28,8 +25,8 @@ pub struct Spec {
     pub truncation: Option<Truncation>,
     /// When the spectrum is cut.
     pub schedule: Schedule,
-    /// r_max.
-    pub max_rank: usize,
+    /// r_max, if it is chosen; see [`Spec::cap`].
+    pub max_rank: Option<usize>,
     /// Feature map.
     pub lift: String,
     /// E; 0 for maps without a choice.
@@ -146,7 +143,7 @@ impl Spec {
             settings: BTreeMap::new(),
             truncation: None,
             schedule: Schedule::Late,
-            max_rank: DEFAULT_MAX_RANK,
+            max_rank: None,
             lift: lift::LIFTS[0].name.to_owned(),
             width: Width::Finite(10_000),
             lift_seed: 0,
@@ -175,6 +172,11 @@ impl Spec {
     /// Whether the lifted features are infinitely many.
     pub fn is_infinite(&self) -> bool {
         self.width.is_infinite()
+    }
+
+    /// r_max: as chosen, or the default at this width.
+    pub fn cap(&self) -> usize {
+        self.max_rank.unwrap_or(Config::cap(self.width))
     }
 
     /// Features that are computed: E, or 0 at infinite width and for maps without a choice.
@@ -207,7 +209,7 @@ impl Spec {
         MethodOptions {
             space,
             truncation: self.truncation,
-            max_rank: self.max_rank,
+            max_rank: self.cap(),
             schedule: self.schedule,
             seed: self.seed.into(),
             settings: self.settings.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),

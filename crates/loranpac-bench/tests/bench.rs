@@ -310,7 +310,7 @@ fn table_hyperparameters() {
                     other => panic!("{other:?}"),
                 },
                 "width" => spec.computed_width() as f64,
-                "max-rank" => spec.max_rank as f64,
+                "max-rank" => spec.cap() as f64,
                 other => panic!("{other}"),
             };
             assert_eq!(ours, value, "{data}: {metric}");

@@ -43,5 +43,9 @@ mod _engine {
     #[pymodule_export]
     const GAMMA: f64 = loranpac::lift::DEFAULT_GAMMA;
     #[pymodule_export]
+    const CAP: usize = loranpac::Config::cap(loranpac::Width::Finite(1));
+    #[pymodule_export]
+    const SAMPLE_CAP: usize = loranpac::Config::cap(loranpac::Width::Infinite);
+    #[pymodule_export]
     const UNCALIBRATED: f64 = loranpac::UNCALIBRATED;
 }

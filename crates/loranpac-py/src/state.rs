@@ -5,7 +5,9 @@ use std::path::Path;
 use loranpac::internals::count;
 use loranpac::memory::{product, sum};
 use loranpac::registry::{self, MethodOptions};
-use loranpac::{Classifier, FeatureSpace, Features, Label, Learner, Schedule, StreamSizes, Truncation, Width, lift};
+use loranpac::{
+    Classifier, Config, FeatureSpace, Features, Label, Learner, Schedule, StreamSizes, Truncation, Width, lift,
+};
 use loranpac_data::system;
 use loranpac_store::onnx::{self, OnnxOptions};
 use loranpac_store::{
@@ -38,7 +40,7 @@ pub struct Options {
     /// Kind (truncate, threshold or rank) and number.
     truncation: Option<(String, f64)>,
     schedule: String,
-    max_rank: usize,
+    max_rank: Option<usize>,
     settings: Vec<(String, String)>,
     keep: usize,
 }
@@ -95,7 +97,7 @@ impl State {
         };
         let method_options = MethodOptions {
             truncation: options.truncation()?,
-            max_rank: options.max_rank,
+            max_rank: options.max_rank.unwrap_or(Config::cap(space.width())),
             schedule,
             seed,
             settings: options.settings.clone(),

@@ -1,6 +1,7 @@
 //! Memory estimates of work on a model, from its manifest alone: upper bounds, before anything is read. Mapped files
 //! take address space when the model is opened, and no memory.
 
+use loranpac::internals::packs;
 use loranpac::memory::{product, sum};
 use loranpac::plan::{basis_with_slack, with_slack};
 use loranpac::{CHUNK, Learner, Model, StreamSizes, lift};
@@ -100,18 +101,26 @@ impl Manifest {
     /// Returns the bytes of computing the novelty of this many samples at a time.
     pub fn novelty_bytes(&self, samples: usize) -> Result<usize, Error> {
         let coordinates = product(&[4, 8, samples, self.rank()]);
-        Ok(sum(&[self.predict_bytes()?, self.spectrum_bytes(), coordinates]))
+        let packs = self.keeps_samples() && self.evicted.is_none() && packs(self.config.filter, self.rank());
+        let factor = if packs { self.forming_bytes()? } else { self.spectrum_bytes() };
+        Ok(sum(&[self.predict_bytes()?, factor, coordinates]))
     }
 
     /// Returns the bytes of prediction. A classifier that is not in a file is formed first.
     pub fn predict_bytes(&self) -> Result<usize, Error> {
         let (width, classes) = (self.lift.computed(), self.classes.len());
         let scores = self.lift.predict_bytes(classes);
-        if self.weights.is_some() && !self.keeps_samples() {
-            return Ok(sum(&[product(&[4, width, classes]), scores]));
-        }
-        let none = StreamSizes { samples: 0, largest_task: 0, classes: 0 };
         let kernel = if self.keeps_samples() { product(&[2, 8, CHUNK, self.rank()]) } else { 0 };
-        Ok(sum(&[self.learn_bytes(&none)?, product(&[4, width, classes]), scores, kernel]))
+        let classifier = match (&self.weights, self.keeps_samples()) {
+            (Some(_), true) => sum(&[self.load_bytes(), product(&[4, self.lift.dim, self.rank()])]),
+            (Some(_), false) => 0,
+            (None, _) => self.forming_bytes()?,
+        };
+        Ok(sum(&[classifier, product(&[4, width, classes]), scores, kernel]))
+    }
+
+    /// Returns the peak memory of forming the classifier.
+    fn forming_bytes(&self) -> Result<usize, Error> {
+        self.learn_bytes(&StreamSizes { samples: 0, largest_task: 0, classes: 0 })
     }
 }

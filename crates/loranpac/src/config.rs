@@ -26,7 +26,8 @@ pub struct Config {
     /// Hard (the paper) or soft.
     pub filter: Filter,
     /// r_max: the maximum number of directions of a classifier. Between compressions the basis itself may exceed it, by
-    /// six tenths or less (see [`crate::plan::basis_with_slack`]).
+    /// six tenths or less (see [`crate::plan::basis_with_slack`]). At infinite width, the number of kept samples.
+    /// [`Config::cap`] is the default.
     pub max_rank: usize,
     /// When the spectrum is cut.
     pub schedule: Schedule,
@@ -43,7 +44,7 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             filter: Filter::default(),
-            max_rank: 10_000,
+            max_rank: Config::cap(Width::Finite(0)),
             schedule: Schedule::default(),
             drop: DEFAULT_DROP,
             chunk: CHUNK,
@@ -53,6 +54,15 @@ impl Default for Config {
 }
 
 impl Config {
+    /// The default of r_max at this width. Samples of infinite width are not limited: what memory does not hold is
+    /// refused before it is learned.
+    pub const fn cap(width: Width) -> usize {
+        match width {
+            Width::Finite(_) => 10_000,
+            Width::Infinite => 1_000_000_000,
+        }
+    }
+
     /// Checks that the settings are valid.
     pub fn validate(self) -> Result<Self, Error> {
         self.filter.validate()?;

@@ -29,6 +29,7 @@ mod classifier;
 mod config;
 mod delta;
 mod divide;
+mod dual;
 mod error;
 mod factor;
 mod features;
@@ -75,6 +76,7 @@ pub mod internals {
     pub use crate::basis::{Basis, Columns, Rows, Split};
     pub use crate::buffer::{Buffer, Source};
     pub use crate::delta::{Delta, Receiver};
+    pub use crate::dual::packs;
     pub use crate::factor::Factor;
     pub use crate::gram::{Eigen, Gram};
     pub use crate::methods::{Evicted, ExplicitModel, KernelModel, KernelState};

@@ -1,7 +1,7 @@
 //! The dense kernels that the basis and the Gram matrix share, on top of faer.
 
 use faer::dyn_stack::{MemBuffer, MemStack};
-use faer::linalg::cholesky::{llt, llt_pivoting};
+use faer::linalg::cholesky::llt;
 use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{BlockStructure, matmul as matmul_triangular};
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
@@ -87,7 +87,7 @@ pub(crate) fn dot<T: Scalar, U: Scalar>(a: &[T], b: &[U]) -> f64 {
 }
 
 /// Computes `C <- C + alpha A A'`, lower triangle of C only.
-pub(crate) fn add_product_lower(c: MatMut<'_, f64>, a: MatRef<'_, f64>, alpha: f64, par: Par) {
+pub(crate) fn add_product_lower<T: Scalar>(c: MatMut<'_, T>, a: MatRef<'_, T>, alpha: f64, par: Par) {
     matmul_triangular(
         c,
         BlockStructure::TriangularLower,
@@ -96,7 +96,7 @@ pub(crate) fn add_product_lower(c: MatMut<'_, f64>, a: MatRef<'_, f64>, alpha: f
         BlockStructure::Rectangular,
         a.transpose(),
         BlockStructure::Rectangular,
-        alpha,
+        T::from_f64(alpha),
         par,
     );
 }
@@ -116,12 +116,7 @@ pub(crate) fn cholesky_of_independent(a: MatMut<'_, f64>, tolerance: f64, par: P
     let mut independent = vec![true; a.nrows()];
     let mut first = 0;
     cholesky_by_blocks(a, par, |mut block| {
-        let before = block.to_owned();
-        let mut dependent = Vec::new();
-        if !llt_in_place(block.rb_mut()).is_some_and(|smallest| smallest > tolerance) {
-            block.copy_from(&before);
-            dependent = cholesky_column_by_column(block.rb_mut(), tolerance);
-        }
+        let dependent = factorise_independent(block.rb_mut(), tolerance);
         dependent.iter().for_each(|j| independent[first + j] = false);
         first += block.nrows();
         Some(dependent)
@@ -129,24 +124,35 @@ pub(crate) fn cholesky_of_independent(a: MatMut<'_, f64>, tolerance: f64, par: P
     independent
 }
 
+/// Computes `A = L L'` of a block of a semidefinite matrix in place. Returns the dependent columns, whose pivots are no
+/// larger than `tolerance`: they become those of I.
+pub(crate) fn factorise_independent<T: Scalar>(mut block: MatMut<'_, T>, tolerance: f64) -> Vec<usize> {
+    let before = block.to_owned();
+    if llt_in_place(block.rb_mut()).is_some_and(|smallest| smallest > tolerance) {
+        return Vec::new();
+    }
+    block.copy_from(&before);
+    cholesky_column_by_column(block, tolerance)
+}
+
 /// Computes the textbook Cholesky factorisation of a small block; returns the dependent columns.
-fn cholesky_column_by_column(mut a: MatMut<'_, f64>, tolerance: f64) -> Vec<usize> {
+fn cholesky_column_by_column<T: Scalar>(mut a: MatMut<'_, T>, tolerance: f64) -> Vec<usize> {
     let n = a.nrows();
     let mut dependent = Vec::new();
     for j in 0..n {
-        let pivot = a[(j, j)];
+        let pivot = a[(j, j)].to_f64();
         if pivot > tolerance {
-            let root = pivot.sqrt();
+            let root = T::from_f64(pivot.sqrt());
             (j + 1..n).for_each(|i| a[(i, j)] /= root);
             a[(j, j)] = root;
         } else {
             dependent.push(j);
-            (j + 1..n).for_each(|i| a[(i, j)] = 0.0);
-            a[(j, j)] = 1.0;
+            (j + 1..n).for_each(|i| a[(i, j)] = T::from_f64(0.0));
+            a[(j, j)] = T::from_f64(1.0);
         }
         for k in j + 1..n {
             let factor = a[(k, j)];
-            (k..n).for_each(|i| a[(i, k)] -= factor * a[(i, j)]);
+            (k..n).for_each(|i| a[(i, k)] = a[(i, k)] - factor * a[(i, j)]);
         }
     }
     dependent
@@ -154,12 +160,12 @@ fn cholesky_column_by_column(mut a: MatMut<'_, f64>, tolerance: f64) -> Vec<usiz
 
 /// Computes `A = L L'` of a small block in place; returns the smallest squared pivot, or None if A is not positive
 /// definite.
-fn llt_in_place(mut a: MatMut<'_, f64>) -> Option<f64> {
-    let needed = llt::factor::cholesky_in_place_scratch::<f64>(a.nrows(), Par::Seq, Default::default());
+pub(crate) fn llt_in_place<T: Scalar>(mut a: MatMut<'_, T>) -> Option<f64> {
+    let needed = llt::factor::cholesky_in_place_scratch::<T>(a.nrows(), Par::Seq, Default::default());
     let mut scratch = MemBuffer::new(needed);
     let stack = MemStack::new(&mut scratch);
     llt::factor::cholesky_in_place(a.rb_mut(), Default::default(), Par::Seq, stack, Default::default()).ok()?;
-    Some((0..a.nrows()).map(|i| a[(i, i)] * a[(i, i)]).fold(f64::INFINITY, f64::min))
+    Some((0..a.nrows()).map(|i| a[(i, i)].to_f64().powi(2)).fold(f64::INFINITY, f64::min))
 }
 
 /// Computes a blocked Cholesky factorisation. Diagonal blocks are factorised by a callback, which returns their
@@ -184,23 +190,6 @@ fn cholesky_by_blocks(
         rest = a22;
     }
     true
-}
-
-/// Computes `P A P' = L L'` in place (lower triangle). The next pivot is the row with the largest residual, until the
-/// residuals are rounding of the largest. Returns the rank, which is the number of columns of L, and the rows in pivot
-/// order.
-pub(crate) fn pivoted_cholesky(a: MatMut<'_, f64>) -> Option<(usize, Vec<usize>)> {
-    let n = a.nrows();
-    if (0..n).all(|i| a[(i, i)] == 0.0) {
-        return Some((0, (0..n).collect()));
-    }
-    let (mut order, mut inverse) = (vec![0usize; n], vec![0usize; n]);
-    let mut scratch =
-        MemBuffer::new(llt_pivoting::factor::cholesky_in_place_scratch::<usize, f64>(n, par(), Default::default()));
-    let stack = MemStack::new(&mut scratch);
-    let factor = llt_pivoting::factor::cholesky_in_place(a, &mut order, &mut inverse, par(), stack, Default::default());
-    let rank = factor.ok()?.0.rank;
-    Some((rank, order))
 }
 
 /// Copies the strict upper triangle, transposed and scaled, into the strict lower one.
@@ -289,6 +278,56 @@ pub(crate) fn product<T: Scalar>(a: MatRef<'_, T>, b: MatRef<'_, T>) -> Mat<T> {
     let mut c = Mat::zeros(a.nrows(), b.ncols());
     matmul(&mut c, Accum::Replace, a, b, T::from_f64(1.0), par());
     c
+}
+
+/// Computes `C <- C + A' A`, upper triangle of C only.
+pub(crate) fn add_gram_upper(c: MatMut<'_, f64>, a: MatRef<'_, f64>) {
+    use BlockStructure::{Rectangular, TriangularUpper};
+    matmul_triangular(c, TriangularUpper, Accum::Add, a.transpose(), Rectangular, a, Rectangular, 1.0, par());
+}
+
+/// Computes `C <- C + A' B + B' A`, upper triangle of C only.
+pub(crate) fn add_symmetric_upper(mut c: MatMut<'_, f64>, a: MatRef<'_, f64>, b: MatRef<'_, f64>) {
+    use BlockStructure::{Rectangular, TriangularUpper};
+    for (a, b) in [(a, b), (b, a)] {
+        let c = c.rb_mut();
+        matmul_triangular(c, TriangularUpper, Accum::Add, a.transpose(), Rectangular, b, Rectangular, 1.0, par());
+    }
+}
+
+/// Computes `G' K G` for a lower triangular G, upper triangle only.
+pub(crate) fn turned_by_lower(k: MatRef<'_, f64>, g: MatRef<'_, f64>) -> Mat<f64> {
+    use BlockStructure::{Rectangular, TriangularLower, TriangularUpper};
+    let (mut right, mut turned) = (Mat::zeros(k.nrows(), g.ncols()), Mat::zeros(g.ncols(), g.ncols()));
+    matmul_triangular(&mut right, Rectangular, Accum::Replace, k, Rectangular, g, TriangularLower, 1.0, par());
+    let left = g.transpose();
+    matmul_triangular(
+        &mut turned,
+        TriangularUpper,
+        Accum::Replace,
+        left,
+        TriangularUpper,
+        &right,
+        Rectangular,
+        1.0,
+        par(),
+    );
+    turned
+}
+
+/// Returns the entries in these rows and columns.
+pub(crate) fn gather(a: MatRef<'_, f64>, rows: &[usize], columns: &[usize]) -> Mat<f64> {
+    let mut part = Mat::zeros(rows.len(), columns.len());
+    part.par_col_iter_mut().zip(columns).for_each(|(column, &j)| {
+        column.iter_mut().zip(rows).for_each(|(value, &i)| *value = a[(i, j)]);
+    });
+    part
+}
+
+/// Returns the sum of the products of all entries, in a fixed order.
+pub(crate) fn inner_product(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> f64 {
+    let columns: Vec<f64> = a.par_col_iter().zip(b.par_col_iter()).map(|(a, b)| a.transpose() * b).collect();
+    columns.into_iter().sum()
 }
 
 /// Returns the squared Frobenius norm.

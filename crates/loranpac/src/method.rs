@@ -114,8 +114,9 @@ pub struct MethodOptions {
 impl MethodOptions {
     /// Creates the defaults for a feature space.
     pub fn new(space: impl Into<FeatureSpace>) -> Self {
-        let Config { max_rank, schedule, .. } = Config::default();
-        MethodOptions { space: space.into(), truncation: None, max_rank, schedule, seed: 0, settings: Vec::new() }
+        let (space, schedule) = (space.into(), Config::default().schedule);
+        let max_rank = Config::cap(space.width());
+        MethodOptions { space, truncation: None, max_rank, schedule, seed: 0, settings: Vec::new() }
     }
 
     /// Returns the map of lifted features, for methods that compute them.

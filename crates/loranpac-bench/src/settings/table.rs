@@ -2,7 +2,7 @@
 
 use loranpac::lift::{self, DEFAULT_GAMMA};
 use loranpac::registry::Input;
-use loranpac::{Schedule, Truncation, Width};
+use loranpac::{Config, Schedule, Truncation, Width};
 
 use super::{Kind, Setting};
 use crate::spec::{AdaptFeatures, Order, Scenario, Spec, When};
@@ -94,12 +94,18 @@ pub const SETTINGS: &[Setting] = &[
         name: "max-rank",
         section: METHOD,
         placeholder: "R",
-        help: "Cut to R directions, the paper's r_max; up to R + max(R/4, 384) are kept between cuts",
+        help: "Cut to R directions, the paper's r_max; up to R + max(R/4, 384) are kept between cuts. Default 10000; at infinite \
+               width, where it is samples that are kept, all of them",
         read: |spec, value| {
-            spec.max_rank = value.count(1)?;
+            spec.max_rank = Some(value.count(1)?);
             Ok(())
         },
-        show: |spec| Some(spec.max_rank.into()),
+        show: |spec| spec.max_rank.filter(|cap| *cap != Config::cap(spec.width)).map(Value::from),
+        // Records of finite width have the number, also those of earlier versions.
+        settle: |spec, _| {
+            let cap = spec.cap();
+            spec.max_rank = (!spec.is_infinite() || cap != Config::cap(spec.width)).then_some(cap);
+        },
         ..Setting::PLAIN
     },
     Setting {

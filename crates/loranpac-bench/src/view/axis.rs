@@ -154,7 +154,8 @@ impl Axis {
             Axis::Lift if spec.is_infinite() => Place::text("infinite width (keeps samples)"),
             Axis::Lift => Place::text(&spec.lift),
             Axis::Schedule => Place::text(if spec.schedule == Schedule::Paper { "paper" } else { "late" }),
-            Axis::MaxRank => Place::number(spec.max_rank as f64, thousands(spec.max_rank)),
+            Axis::MaxRank if spec.is_infinite() && spec.max_rank.is_none() => Place::text("all samples"),
+            Axis::MaxRank => Place::number(spec.cap() as f64, thousands(spec.cap())),
             Axis::PerClass => match spec.per_class {
                 Some(count) => Place::number(count as f64, count.to_string()),
                 None => Place::text("all"),

@@ -68,9 +68,10 @@ pub struct Args {
     /// Hard: cut when the classifier is formed, or after every task as in the paper
     #[arg(long, value_enum, default_value = "late")]
     schedule: ScheduleArg,
-    /// Cut to R directions (samples at infinite width); up to R + max(R/4, 384) are kept between cuts
-    #[arg(long, default_value_t = Config::default().max_rank, value_name = "R")]
-    max_rank: usize,
+    /// Cut to R directions (samples at infinite width); up to R + max(R/4, 384) are kept between cuts [default: 10000; at
+    /// infinite width all samples]
+    #[arg(long, value_name = "R")]
+    max_rank: Option<usize>,
     /// Earlier versions to keep, for rollback
     #[arg(long, default_value_t = 1, value_name = "N")]
     keep: usize,
@@ -166,7 +167,8 @@ fn init(args: &Args) -> Result<()> {
         bail!("--lift-seed and --gamma have no effect at infinite width, which draws nothing at random");
     }
     let lift = LiftRecord::new(&args.lift, dim, args.width, args.lift_seed, args.gamma)?;
-    let config = Config { filter, max_rank: args.max_rank, schedule, half: args.half, ..Config::default() };
+    let max_rank = args.max_rank.unwrap_or(Config::cap(args.width));
+    let config = Config { filter, max_rank, schedule, half: args.half, ..Config::default() };
     // Invalid combinations are refused before the folder is created.
     Model::new(lift.build(false)?, config)?;
     let settings = Settings { lift, config, keep: args.keep, encoder };

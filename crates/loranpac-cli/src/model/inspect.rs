@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use loranpac::memory::human_bytes;
-use loranpac::{Filter, Ridge};
+use loranpac::{Config, Filter, Ridge, Width};
 use loranpac_data::text::escape;
 use loranpac_store::Session;
 use loranpac_store::manifest::Manifest;
@@ -129,7 +129,10 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
     let (lifted, parts) = match manifest.keeps_samples() {
         true => (
             "infinite width, by the arc-cosine kernel: SAMPLES ARE KEPT (not exemplar-free)".to_owned(),
-            words::count(config.max_rank, "sample") + " (and a quarter more between cuts)",
+            match config.max_rank < Config::cap(Width::Infinite) {
+                true => words::count(config.max_rank, "sample") + " (and a quarter more between cuts)",
+                false => "all samples".to_owned(),
+            },
         ),
         false => (
             format!("{} to {}, seed {}", escape(&lift.name), words::count(lift.computed(), "feature"), lift.seed),

@@ -7,12 +7,13 @@ use faer::{Accum, Mat, MatRef};
 
 use super::CHUNK;
 use super::linear::padded;
+use crate::dual::{self, Outside};
 use crate::error::Error;
 use crate::features::Features;
 use crate::filter::{Filter, Limits, Novelty};
 use crate::gram::Gram;
 use crate::lift::Polar;
-use crate::linalg::{cholesky_lower, par};
+use crate::linalg::{cholesky_lower, par, turned_by_lower};
 
 /// A classifier on kept samples: `scores(x) = A k(Z, x)`.
 pub(crate) struct KernelScorer {
@@ -45,7 +46,7 @@ pub(crate) fn whiten(mut mass: Mat<f64>, kernel: &Gram) -> Result<(Mat<f64>, Gra
     for j in 1..n {
         mass.col_mut(j).subrows_mut(0, j).fill(0.0);
     }
-    let turned = mass.transpose() * (kernel.to_matrix() * &mass);
+    let turned = turned_by_lower(kernel.to_matrix().as_ref(), mass.as_ref());
     let mut gram = Gram::zeros(n);
     gram.set_matrix(turned.as_ref());
     Ok((mass, gram))
@@ -59,24 +60,49 @@ pub(crate) struct KernelDirections {
     pub mass: Option<Mat<f64>>,
     /// The filter, the ridge of the classifier, and the limits on its directions.
     pub filter: (Filter, f64, Limits),
+    /// What measures novelty.
+    pub measure: OnceLock<Measure>,
+}
+
+/// The factorisation that measures novelty.
+pub(crate) enum Measure {
     /// G, after an eviction, and the spectrum in its coordinates.
-    pub spectral: OnceLock<(Option<Mat<f64>>, Novelty)>,
+    Spectral(Option<Mat<f64>>, Box<Novelty>),
+    /// A factor in single precision.
+    Packed(Outside),
 }
 
 impl KernelDirections {
-    /// Returns G, after an eviction, and what measures novelty.
-    pub(super) fn spectral(&self, scorer: &KernelScorer) -> Result<&(Option<Mat<f64>>, Novelty), Error> {
-        if self.spectral.get().is_none() {
+    /// Returns the share of each sample's energy outside the directions.
+    pub(super) fn outside(&self, scorer: &KernelScorer, x: Features<'_>) -> Result<Vec<f64>, Error> {
+        let measure = self.measure(scorer)?;
+        let (known, energies) = scorer.known(x);
+        match measure {
+            Measure::Packed(outside) => Ok(outside.shares(known, &energies)),
+            Measure::Spectral(None, novelty) => novelty.outside(known.transpose().to_owned(), &energies),
+            Measure::Spectral(Some(g), novelty) => novelty.outside(known.transpose() * g, &energies),
+        }
+    }
+
+    fn measure(&self, scorer: &KernelScorer) -> Result<&Measure, Error> {
+        if self.measure.get().is_none() {
+            let (filter, ridge, limits) = self.filter;
+            let packs = self.mass.is_none() && dual::packs(filter, scorer.samples.len());
+            let outside = if packs { Outside::new(&scorer.samples, ridge)? } else { None };
+            if let Some(outside) = outside {
+                let _ = self.measure.set(Measure::Packed(outside));
+                return self.measure.get().ok_or(Error::NothingLearned);
+            }
             let kernel = self.kernel.clone().unwrap_or_else(|| Arc::new(scorer.gram()));
             let (turn, gram) = match &self.mass {
                 None => (None, kernel),
                 Some(mass) => whiten(mass.clone(), &kernel).map(|(turn, gram)| (Some(turn), Arc::new(gram)))?,
             };
-            let (filter, ridge, limits) = self.filter;
             // Another thread may have set it first; both results are the same.
-            let _ = self.spectral.set((turn, Novelty::new(gram, true, filter, ridge, limits)));
+            let novelty = Box::new(Novelty::new(gram, true, filter, ridge, limits));
+            let _ = self.measure.set(Measure::Spectral(turn, novelty));
         }
-        self.spectral.get().ok_or(Error::NothingLearned)
+        self.measure.get().ok_or(Error::NothingLearned)
     }
 }
 

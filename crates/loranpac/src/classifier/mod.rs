@@ -215,20 +215,14 @@ impl Classifier {
         let x = x.into_features(self.dim())?;
         x.validate(self.dim())?;
         let Some(directions) = &self.directions else { return Ok(None) };
-        let (novelty, known, energies) = match (&**directions, &self.space, self.kernel()) {
+        match (&**directions, &self.space, self.kernel()) {
             (Directions::Basis(basis, novelty), FeatureSpace::Explicit(map), _) => {
                 let (projected, energies) = coordinates(basis, &**map, x);
-                (novelty, projected, energies)
+                novelty.outside(projected, &energies).map(Some)
             }
-            (Directions::Kernel(directions), _, Some(kernel)) => {
-                let (turn, novelty) = directions.spectral(kernel)?;
-                let (known, energies) = kernel.known(x);
-                let known = turn.as_ref().map_or_else(|| known.transpose().to_owned(), |g| known.transpose() * g);
-                (novelty, known, energies)
-            }
-            _ => return Ok(None),
-        };
-        novelty.outside(known, &energies).map(Some)
+            (Directions::Kernel(directions), _, Some(kernel)) => directions.outside(kernel, x).map(Some),
+            _ => Ok(None),
+        }
     }
 }
 

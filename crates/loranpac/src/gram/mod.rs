@@ -58,11 +58,25 @@ impl Gram {
     /// Returns a copy of S, both triangles.
     pub fn to_matrix(&self) -> Mat<f64> {
         let s = self.view();
-        Mat::from_fn(self.rank(), self.rank(), |i, j| match i.cmp(&j) {
-            std::cmp::Ordering::Less => s[(i, j)],
-            std::cmp::Ordering::Equal => self.diagonal[i],
-            std::cmp::Ordering::Greater => s[(j, i)],
-        })
+        let mut copy = Mat::zeros(self.rank(), self.rank());
+        copy.par_col_iter_mut().enumerate().for_each(|(j, mut column)| {
+            column.rb_mut().subrows_mut(0, j).copy_from(s.col(j).subrows(0, j));
+            column[j] = self.diagonal[j];
+        });
+        mirror_upper(copy.as_mut(), 1.0);
+        copy
+    }
+
+    /// Returns the entries in these rows and columns.
+    pub(crate) fn part(&self, rows: &[usize], columns: &[usize]) -> Mat<f64> {
+        let s = self.view();
+        let mut part = Mat::zeros(rows.len(), columns.len());
+        part.par_col_iter_mut().zip(columns).for_each(|(column, &j)| {
+            for (value, &i) in column.iter_mut().zip(rows) {
+                *value = if i == j { self.diagonal[i] } else { s[(i.min(j), i.max(j))] };
+            }
+        });
+        part
     }
 
     /// Adds a task whose features are `Q C + Qn Rn`:

@@ -10,6 +10,7 @@ mod identity;
 mod operation;
 mod projection;
 mod random;
+mod shapes;
 mod space;
 mod stacked;
 

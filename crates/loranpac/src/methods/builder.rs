@@ -25,6 +25,7 @@ pub struct Builder {
     lift: String,
     width: Width,
     spec: LiftSpec,
+    max_rank: Option<usize>,
     config: Config,
 }
 
@@ -39,7 +40,7 @@ impl Builder {
     pub(super) fn new(dim: usize) -> Self {
         let config = Config { filter: Filter::Soft(Ridge::GeometricMean), ..Config::default() };
         let (lift, width) = (LIFTS[0].name.to_owned(), Width::Finite(DEFAULT_WIDTH));
-        Builder { lift, width, spec: LiftSpec::new(dim, DEFAULT_WIDTH), config }
+        Builder { lift, width, spec: LiftSpec::new(dim, DEFAULT_WIDTH), max_rank: None, config }
     }
 
     /// Sets the width E, 10,000 by default; a model of [`Width::Infinite`] keeps samples.
@@ -62,10 +63,11 @@ impl Builder {
         Builder { config: Config { filter, ..self.config }, ..self }
     }
 
-    /// Sets the number of directions (at infinite width, samples) to which the model is cut, 10,000 by default. Between
-    /// cuts it keeps more ([`crate::plan::basis_with_slack`], [`crate::plan::with_slack`]).
+    /// Sets the number of directions to which the model is cut, 10,000 by default; at infinite width the number of
+    /// samples, without a limit by default. Between cuts it keeps more ([`crate::plan::basis_with_slack`],
+    /// [`crate::plan::with_slack`]).
     pub fn max_rank(self, max_rank: usize) -> Self {
-        Builder { config: Config { max_rank, ..self.config }, ..self }
+        Builder { max_rank: Some(max_rank), ..self }
     }
 
     /// Sets the schedule of cuts: when the classifier is formed, or after every task as in the paper's Algorithm 4.
@@ -75,6 +77,7 @@ impl Builder {
 
     /// Creates the model, or returns an error that names the invalid setting.
     pub fn build(self) -> Result<Model, Error> {
-        Model::new(FeatureSpace::build(&self.lift, self.width, self.spec)?, self.config)
+        let max_rank = self.max_rank.unwrap_or(Config::cap(self.width));
+        Model::new(FeatureSpace::build(&self.lift, self.width, self.spec)?, Config { max_rank, ..self.config })
     }
 }

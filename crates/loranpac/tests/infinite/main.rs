@@ -3,6 +3,7 @@
 mod capped;
 #[path = "../common/mod.rs"]
 mod common;
+mod many;
 
 use common::{DIM, Task, learn, samples};
 use faer::prelude::Solve;

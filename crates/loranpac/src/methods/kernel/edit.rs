@@ -45,7 +45,7 @@ impl KernelModel {
         for other in others {
             let places = indices(&mut self.table, other.table.labels());
             self.join(&other.state, &places);
-            self.evict()?;
+            self.evict();
         }
         Ok(Delta::everything(self.table.len()))
     }
@@ -58,7 +58,7 @@ impl KernelModel {
         if own == stay.len() {
             return Err(Error::NothingLeft { samples: own });
         }
-        self.reduce(&stay, false)?;
+        self.remove(&stay)?;
         if let Some(evicted) = &mut self.state.evicted {
             evicted.unlabelled += self.state.counts[class] - own;
         }
@@ -100,7 +100,7 @@ impl KernelModel {
         let places = self.find(x, labels)?;
         places.iter().for_each(|place| stay[*place] = false);
         let classes: Vec<usize> = places.iter().map(|place| self.state.classes[*place]).collect();
-        self.reduce(&stay, false)?;
+        self.remove(&stay)?;
         classes.iter().for_each(|class| self.state.counts[*class] -= 1);
         self.remove_empty_classes();
         Ok(Edited { unchecked: 0, delta: Delta::everything(self.table.len()) })

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use faer::Mat;
 use faer::linalg::triangular_solve::solve_lower_triangular_in_place;
+use faer::{Mat, Scale};
 
+use super::choose::{Projection, choose};
 use super::{Evicted, KernelModel, KernelState};
 use crate::certificate::Ledger;
 use crate::classifier::whiten;
 use crate::config::Config;
 use crate::error::Error;
 use crate::gram::Gram;
-use crate::linalg::{par, pivoted_cholesky};
+use crate::linalg::{add_gram_upper, add_symmetric_upper, gather, inner_product, mirror_upper, par, product};
 use crate::plan::with_slack;
 use crate::statistics::{Cut, Losses};
 
@@ -68,37 +69,50 @@ impl KernelModel {
         Ok((gram, labels, g))
     }
 
-    /// Evicts samples if there are more than the cap and its slack allow. The samples that pivoted Cholesky selects
-    /// first are kept: they have the most energy outside the span of the others. Returns whether any were evicted.
-    pub(super) fn evict(&mut self) -> Result<bool, Error> {
+    /// Evicts samples if there are more than the cap and its slack allow. Those stay whose loss would cost most. Returns
+    /// whether any were evicted.
+    pub(super) fn evict(&mut self) -> bool {
         let Config { max_rank, chunk, .. } = self.config;
         if self.len() <= with_slack(max_rank, chunk) {
-            return Ok(false);
+            return false;
         }
-        self.renew_kernel();
-        let mut factor = self.kernel.to_matrix();
-        let (rank, order) = pivoted_cholesky(factor.as_mut()).ok_or(Error::Eigen { rank: self.len() })?;
-        drop(factor);
-        let mut stay = vec![false; self.len()];
-        order.iter().take(max_rank.min(rank.max(1))).for_each(|i| stay[*i] = true);
-        self.reduce(&stay, true)?;
-        Ok(true)
+        self.kernel = Arc::default();
+        let (old, mut mass) = (self.old(), vec![1.0; self.len()]);
+        if let Some(evicted) = &self.state.evicted {
+            mass.iter_mut().zip(0..old).for_each(|(mass, i)| *mass += evicted.mass[(i, i)]);
+        }
+        let choice = choose(self.polar(), mass, max_rank);
+        let stay = choice.stay();
+        let (keep, leave) = split(&stay);
+        self.state.evicted = Some(self.projected(&keep, &leave, choice.projection(old), true));
+        self.retain(&keep);
+        true
     }
 
-    /// Keeps the samples in `stay`. The others are evicted and leave their projections (K must be up to date), or are
-    /// removed as if they had never been learned: then only the projections of evicted samples on them are projected
-    /// again.
-    pub(super) fn reduce(&mut self, stay: &[bool], evict: bool) -> Result<(), Error> {
-        let (keep, leave): (Vec<usize>, Vec<usize>) = (0..self.len()).partition(|i| stay[*i]);
+    /// Removes all samples but those in `stay`, as if they had never been learned. The projections of evicted samples on
+    /// them are projected again.
+    pub(super) fn remove(&mut self, stay: &[bool]) -> Result<(), Error> {
+        let (keep, leave) = split(stay);
         if leave.is_empty() {
             return Ok(());
         }
-        if evict || self.state.evicted.is_some() {
-            if !evict {
-                self.renew_kernel();
-            }
-            self.state.evicted = Some(self.projected(&keep, &leave, evict)?);
+        if self.state.evicted.is_some() {
+            self.renew_kernel();
+            let leave = &leave[..leave.partition_point(|i| *i < self.old())];
+            let between = self.kernel.part(leave, &keep);
+            let mut coefficients = between.clone();
+            let mut inner = self.kernel.select(&keep);
+            let floor = inner.rounding_floor();
+            inner.solve(&mut coefficients, floor)?;
+            let old = self.kernel.part(leave, leave) - product(coefficients.as_ref(), between.transpose());
+            self.state.evicted = Some(self.projected(&keep, leave, Projection { coefficients, old, new: 0.0 }, false));
         }
+        self.retain(&keep);
+        Ok(())
+    }
+
+    /// Keeps these samples only.
+    fn retain(&mut self, keep: &[usize]) {
         // A prefix of K does not change.
         let known: Vec<usize> = keep.iter().copied().filter(|i| *i < self.kernel.rank()).collect();
         self.kernel = Arc::new(self.kernel.select(&known));
@@ -107,58 +121,68 @@ impl KernelModel {
         self.state.samples = rows.copied().collect();
         self.state.classes = keep.iter().map(|i| self.state.classes[*i]).collect();
         self.classifier = None;
-        Ok(())
     }
 
-    /// Returns the projections of the samples in `leave` on the span of those in `keep`.
-    fn projected(&self, keep: &[usize], leave: &[usize], own: bool) -> Result<Evicted, Error> {
-        let k = self.kernel.to_matrix();
-        let between = Mat::from_fn(leave.len(), keep.len(), |i, j| k[(leave[i], keep[j])]);
-        let mut b = between.clone();
-        let mut inner = self.kernel.select(keep);
-        let floor = inner.rounding_floor();
-        inner.solve(&mut b, floor)?;
-        drop(inner);
-        let mut mass = self.mass();
-        let mut sums = Mat::zeros(self.table.len(), self.len());
-        let old = self.state.evicted.as_ref();
-        if let Some(old) = old {
-            sums.as_mut().submatrix_mut(0, 0, old.sums.nrows(), old.sums.ncols()).copy_from(&old.sums);
+    /// Returns how many samples may stand for others: those that were kept at the latest eviction.
+    fn old(&self) -> usize {
+        self.state.evicted.as_ref().map_or(0, |evicted| evicted.mass.nrows())
+    }
+
+    /// Returns the contribution of evicted samples in terms of those in `keep`, after those in `leave` are projected on
+    /// them. `own` says whether the leaving samples themselves remain in it.
+    fn projected(&self, keep: &[usize], leave: &[usize], projection: Projection, own: bool) -> Evicted {
+        let none = Evicted::none();
+        let before = self.state.evicted.as_ref().unwrap_or(&none);
+        let Projection { coefficients: b, old: residual, new } = projection;
+        // Of all other samples, the mass is 1, and nothing else is in the sums.
+        let (leave_old, keep_old) = (
+            &leave[..leave.partition_point(|i| *i < before.mass.nrows())],
+            &keep[..keep.partition_point(|i| *i < before.mass.nrows())],
+        );
+        let (b_old, b_new) = b.as_ref().split_at_row(leave_old.len());
+        let mut middle = gather(before.mass.as_ref(), leave_old, leave_old);
+        if own {
+            (0..leave_old.len()).for_each(|i| middle[(i, i)] += 1.0);
         }
-        for &i in leave {
-            match own {
-                true => sums[(self.state.classes[i], i)] += 1.0,
-                false => mass[(i, i)] -= 1.0,
-            }
+        // |E C|_F^2 for the residuals E of the leaving samples, and the coordinates of all evicted samples on them, C C' = M.
+        let lost = inner_product(middle.as_ref(), residual.as_ref()) + new;
+        // M_kk + M_kl B + (M_kl B)' + B' M_ll B = M_kk + F' B + B' F for F = M_lk + M_ll B / 2, where M_ll = I for new samples.
+        let mut f = product(middle.as_ref(), b_old) * Scale(0.5);
+        let mut side = f.as_mut().subcols_mut(0, keep_old.len());
+        side += gather(before.mass.as_ref(), leave_old, keep_old);
+        let mut mass = Mat::zeros(keep.len(), keep.len());
+        let kept = gather(before.mass.as_ref(), keep_old, keep_old);
+        mass.as_mut().submatrix_mut(0, 0, keep_old.len(), keep_old.len()).copy_from(&kept);
+        drop(kept);
+        add_symmetric_upper(mass.as_mut(), f.as_ref(), b_old);
+        if own {
+            add_gram_upper(mass.as_mut(), b_new);
         }
-        let part = |rows: &[usize], columns: &[usize]| {
-            Mat::from_fn(rows.len(), columns.len(), |i, j| mass[(rows[i], columns[j])])
-        };
-        let (middle, side) = (part(leave, leave), part(keep, leave));
-        // E C|_F^2 for the residuals E of the leaving samples, and the coordinates of all evicted samples on them, C C' = M.
-        let residual =
-            Mat::from_fn(leave.len(), leave.len(), |i, j| k[(leave[i], leave[j])]) - &b * between.transpose();
-        let lost: f64 = (0..leave.len()).map(|j| middle.col(j).transpose() * residual.col(j)).sum();
-        let cross = &side * &b;
-        let mut new = part(keep, keep) + &cross + cross.transpose() + b.transpose() * (&middle * &b);
-        for j in 0..keep.len() {
-            new[(j, j)] -= 1.0;
-            // Symmetric to the last bit: only one triangle is stored.
-            (0..j).for_each(|i| new[(j, i)] = new[(i, j)]);
+        // Symmetric to the last bit: only one triangle is stored.
+        mirror_upper(mass.as_mut(), 1.0);
+        let classes: Vec<usize> = (0..before.sums.nrows()).collect();
+        let mut sums = Mat::zeros(self.table.len(), keep.len());
+        let mut left = Mat::zeros(self.table.len(), leave.len());
+        for (sums, places) in [(&mut sums, keep_old), (&mut left, leave_old)] {
+            let own = gather(before.sums.as_ref(), &classes, places);
+            sums.as_mut().submatrix_mut(0, 0, classes.len(), places.len()).copy_from(&own);
         }
-        let columns = |list: &[usize]| Mat::from_fn(sums.nrows(), list.len(), |c, j| sums[(c, list[j])]);
-        let sums = columns(keep) + columns(leave) * &b;
-        Ok(Evicted {
-            mass: new,
+        if own {
+            leave.iter().enumerate().for_each(|(j, i)| left[(self.state.classes[*i], j)] += 1.0);
+        }
+        sums += product(left.as_ref(), b.as_ref());
+        Evicted {
+            mass,
             sums,
-            samples: old.map_or(0, |evicted| evicted.samples) + if own { leave.len() } else { 0 },
-            unlabelled: old.map_or(0, |evicted| evicted.unlabelled),
-            evictions: old.map_or(0, |evicted| evicted.evictions) + usize::from(own),
-            error: old.map_or(0.0, |evicted| evicted.error + evicted.latest),
+            samples: before.samples + if own { leave.len() } else { 0 },
+            unlabelled: before.unlabelled,
+            evictions: before.evictions + usize::from(own),
+            error: before.error + before.latest,
             latest: lost.max(0.0).sqrt(),
-        })
+        }
     }
 
+    /// Returns the quantities of the certificate.
     pub(super) fn ledger(&self) -> Ledger {
         let evicted = self.state.evicted.as_ref();
         let lost = self.classifier.as_ref().and_then(|c| c.kernel()).map_or(0.0, |kernel| kernel.lost);
@@ -174,4 +198,9 @@ impl KernelModel {
             keeps_samples: true,
         }
     }
+}
+
+/// Returns the places that are true, and the others.
+fn split(stay: &[bool]) -> (Vec<usize>, Vec<usize>) {
+    (0..stay.len()).partition(|i| stay[*i])
 }

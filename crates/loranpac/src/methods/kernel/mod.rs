@@ -11,6 +11,7 @@
 //!
 //! (subset of regressors). With `M = G G'` this is the same problem again, with `G'KG` for K and `B G^-T` for Y.
 
+mod choose;
 mod edit;
 mod evict;
 mod state;
@@ -26,14 +27,15 @@ use crate::certificate::Certificate;
 use crate::classifier::{Classifier, Directions, KernelDirections, KernelScorer, Scorer, bytes_of, extend_kernel};
 use crate::config::Config;
 use crate::delta::{Delta, Receiver};
+use crate::dual::{self, MOST_DOUBLE};
 use crate::error::Error;
 use crate::features::Features;
-use crate::filter::{Facts, Limits, Problem, Side};
+use crate::filter::{Facts, Filter, Limits, Problem, Ridge, Side, Solution};
 use crate::gram::Gram;
 use crate::label::{Label, LabelTable};
 use crate::learner::{Learner, StreamSizes, Summary, check_task};
 use crate::lift::{ArcCosine, FeatureSpace, Polar};
-use crate::memory::{product, sum};
+use crate::memory::{human_bytes, product, sum};
 use crate::plan::with_slack;
 use crate::width::Width;
 
@@ -102,7 +104,6 @@ impl KernelModel {
         check_task(x, labels, self.space.dim())?;
         self.config.accepts(x)?;
         self.classifier = None;
-        let mut outcome = Ok(());
         let chunk = x.len().div_ceil(x.len().div_ceil(self.config.chunk));
         for (part, labels) in x.chunks(chunk).zip(labels.chunks(chunk)) {
             if let Some(evicted) = &mut self.state.evicted {
@@ -115,14 +116,11 @@ impl KernelModel {
             self.state.samples.extend(rows);
             changed(Delta::of_classes(classes.iter().copied(), self.table.len()));
             self.state.classes.extend(classes);
-            outcome = outcome.and_then(|()| {
-                if self.evict()? {
-                    changed(Delta::everything(self.table.len()));
-                }
-                Ok(())
-            });
+            if self.evict() {
+                changed(Delta::everything(self.table.len()));
+            }
         }
-        outcome
+        Ok(())
     }
 
     fn polar(&self) -> Polar {
@@ -148,6 +146,27 @@ impl KernelModel {
         // Beyond a cap there are more samples than rows, and the truncated share refers to the rows.
         let Config { max_rank, .. } = self.config;
         Limits { width: self.len(), samples: self.state.learned(), max_rank, keep_null: false }
+    }
+
+    /// Forms the classifier from many samples without K; None if it needs K in double precision.
+    fn formed_from(&mut self, polar: &Polar) -> Result<Option<Formed>, Error> {
+        let Filter::Soft(ridge) = self.config.filter else { return Ok(None) };
+        if self.state.evicted.is_some() || !dual::packs(self.config.filter, self.len()) {
+            return Ok(None);
+        }
+        let solution = dual::solve(polar, &self.state.classes, self.table.len(), ridge)?;
+        let single = matches!(ridge, Ridge::GeometricMean | Ridge::Fixed(_));
+        if solution.is_none() && single && self.len() > MOST_DOUBLE {
+            return Err(Error::Memory(format!(
+                "{} samples depend on each other too much for a classifier in single precision, and double precision takes \
+                 {}: keep {MOST_DOUBLE} or fewer with `max-rank`, or set a larger `ridge`",
+                self.len(),
+                human_bytes(product(&[8, self.len(), self.len()])),
+            )));
+        }
+        let Some(Solution { coefficients, facts }) = solution else { return Ok(None) };
+        self.kernel = Arc::default();
+        Ok(Some(Formed { weights: coefficients.transpose().to_owned(), facts, lost: 0.0 }))
     }
 
     /// Forms the classifier by filtering the spectrum of K, which must be complete.
@@ -191,7 +210,7 @@ impl KernelModel {
             kernel,
             mass: self.state.evicted.is_some().then(|| self.mass()),
             filter: (self.config.filter, facts.ridge, self.limits()),
-            spectral: OnceLock::new(),
+            measure: OnceLock::new(),
         };
         let scorer = Scorer::Kernel(KernelScorer { samples, weights, lost });
         Classifier::new(FeatureSpace::Kernel(self.space), &self.table, scorer)
@@ -230,8 +249,13 @@ impl Learner for KernelModel {
             return Err(Error::NothingLearned);
         }
         let polar = self.polar();
-        self.kernel(&polar);
-        let formed = self.formed()?;
+        let formed = match self.formed_from(&polar)? {
+            Some(formed) => formed,
+            None => {
+                self.kernel(&polar);
+                self.formed()?
+            }
+        };
         if self.kernel.bytes() > LARGEST_KEPT {
             self.kernel = Arc::default();
         }
@@ -281,11 +305,18 @@ impl Learner for KernelModel {
         let Config { max_rank, chunk, .. } = self.config;
         let most = with_slack(max_rank, chunk).saturating_add(chunk);
         let n = stream.samples.min(most);
-        // Beyond the cap: K, M - I, G or a factor of K, and a product.
-        let capped = self.state.evicted.is_some() || stream.samples > with_slack(max_rank, chunk);
-        let squares = if capped { 6 } else { 1 };
         let columns =
             sum(&[product(&[12, self.space.dim()]), product(&[5, 8, stream.classes]), product(&[2, 8, chunk])]);
-        sum(&[product(&[squares, 8, n, n]), product(&[n, columns])])
+        let square = product(&[8, n, n]);
+        let capped = self.state.evicted.is_some() || stream.samples > with_slack(max_rank, chunk);
+        let packed = dual::bytes(n, stream.classes);
+        let matrix = match self.config.filter {
+            // Beyond the cap: K, M - I, G or a factor of K, and a product.
+            _ if capped => square.saturating_mul(6),
+            Filter::Soft(Ridge::GeometricMean | Ridge::Fixed(_)) if n > MOST_DOUBLE => packed,
+            filter if dual::packs(filter, n) => square.max(packed),
+            _ => square,
+        };
+        sum(&[matrix, product(&[n, columns])])
     }
 }
