@@ -314,7 +314,7 @@ fn what_is_forgotten_or_taken_back_is_not_in_the_files_any_more() {
     let tasks = tasks(3);
     tasks.iter().for_each(|task| learn(&mut model, task));
     let sum = |model: &mut Session, class: usize| match model.model().unwrap() {
-        Model::Explicit(model) => model.statistics().label_sum(class).to_vec(),
+        Model::Explicit(model) => model.statistics().label_sum(class).unwrap().to_vec(),
         Model::Kernel(_) => Vec::new(),
     };
     let forgotten = sum(&mut model, 0);

@@ -72,7 +72,7 @@ pub mod internals {
     pub use crate::buffer::{Buffer, Source};
     pub use crate::delta::{Delta, Receiver};
     pub use crate::factor::Factor;
-    pub use crate::gram::{Eigen, Gram};
+    pub use crate::gram::{Eigen, Gram, Grid};
     pub use crate::methods::{Evicted, ExplicitModel, KernelModel, KernelState};
     pub use crate::scalar::Scalar;
     pub use crate::statistics::{Cut, DEFAULT_DROP, Losses, State, Statistics, Step};

@@ -23,15 +23,18 @@ pub struct Division<'a> {
     pub again: bool,
 }
 
-/// A part of a file that is learned as one task.
-pub struct Task {
-    pub samples: usize,
-    pub digest: String,
-}
+/// The most bytes of samples that are kept from the first pass to the second, of all files together.
+const MOST_HELD: usize = 128 << 20;
+
+/// Samples as a reader returns them.
+pub type Held = (Vec<f32>, Vec<Label>);
 
 /// The results of a first pass over a file.
 pub struct Survey {
-    pub tasks: Vec<Task>,
+    /// The parts of the file that are learned as one task each.
+    pub tasks: Vec<Fingerprint>,
+    /// All samples, batch by batch, if they are few: the file is then read once.
+    pub held: Option<Vec<Held>>,
     /// Labels that neither the model nor the files before it have, in the order of their first samples.
     pub new_labels: Vec<Label>,
 }
@@ -44,13 +47,17 @@ pub struct Outlook {
     encoder: Encoder,
     /// Digests of the tasks in these files, and the files.
     tasks: HashMap<String, String>,
+    /// Bytes of samples that may still be held.
+    room: usize,
 }
 
 impl Outlook {
     /// The model as it is.
     pub fn of(manifest: &Manifest) -> Outlook {
         let (classes, encoder) = (manifest.classes.len(), manifest.encoder.clone());
-        let mut outlook = Outlook { labels: HashMap::new(), classes, encoder, tasks: HashMap::new() };
+        let available = system::room().available.unwrap_or(usize::MAX);
+        let room = MOST_HELD.min(available / 16);
+        let mut outlook = Outlook { labels: HashMap::new(), classes, encoder, tasks: HashMap::new(), room };
         manifest.classes.iter().for_each(|class| drop(outlook.add(std::slice::from_ref(&class.label))));
         outlook
     }
@@ -97,6 +104,7 @@ pub fn survey(
     let mut seen = Encoder::default();
     let mut tasks = Vec::new();
     let mut new_labels = Vec::new();
+    let (mut held, mut bytes) = (Some(Vec::new()), 0);
     loop {
         let mut digest = TaskDigest::default();
         while division.task_size.is_none_or(|size| digest.samples() < size) {
@@ -108,12 +116,14 @@ pub fn survey(
             digest.add(x, &labels);
             seen.add(x);
             new_labels.extend(outlook.add(&labels));
+            bytes += size_of_val(&batch.x[..]) + labels.iter().map(label_bytes).sum::<usize>();
+            held = held.filter(|_| bytes <= outlook.room);
+            held.iter_mut().for_each(|held| held.push((std::mem::take(&mut batch.x), labels.clone())));
         }
         if digest.samples() == 0 {
             break;
         }
-        let Fingerprint { digest, samples, .. } = digest.finish();
-        tasks.push(Task { samples, digest });
+        tasks.push(digest.finish());
     }
     note_skipped(&reader);
     if tasks.is_empty() {

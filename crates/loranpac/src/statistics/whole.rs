@@ -1,8 +1,13 @@
-//! Statistics of more samples than lifted features: Q is the identity, and `S = H H'`.
+//! Statistics of more samples than lifted features: Q is the identity, and `S = H H'`. J is N, and not kept apart from it.
 
-use super::Statistics;
+use super::{Statistics, Step};
+use crate::buffer::Buffer;
 use crate::delta::Delta;
 use crate::scalar::Scalar;
+
+/// S is kept in fixed point from this share of E more samples than features on: its smallest eigenvalues are then far above
+/// the rounding.
+const MARGIN: usize = 8;
 
 impl<T: Scalar> Statistics<T> {
     /// Returns whether Q has as many directions as features were ever active, so that unit vectors serve as well.
@@ -28,6 +33,36 @@ impl<T: Scalar> Statistics<T> {
             self.cross = self.project_label_sums();
             self.outside = false;
         }
+        self.sums = Vec::new();
+        self.round();
         Delta::replaced_basis(self.counts.len())
+    }
+
+    /// Computes J from N, before Q ceases to be the identity.
+    pub(super) fn restore_label_sums(&mut self) {
+        let row = |row: faer::RowRef<'_, f64>| row.iter().map(|v| T::from_f64(*v)).collect::<Vec<_>>();
+        self.sums = self.cross.row_iter().map(|n| Buffer::from(row(n))).collect();
+    }
+
+    /// Returns whether S is in fixed point, or will be when its pending increments have been applied.
+    pub(crate) fn is_on_grid(&self) -> bool {
+        let given = self.pending.iter().rev().find_map(|step| match step {
+            Step::Grid { .. } => Some(true),
+            Step::Whole { .. } => Some(false),
+            Step::Grow(_) => None,
+        });
+        given.unwrap_or_else(|| self.gram.is_on_grid())
+    }
+
+    /// Changes S to fixed point, if it is worth it and costs nothing that matters; returns whether S has changed. What a cut
+    /// has removed must stay zero.
+    pub(super) fn round(&mut self) -> bool {
+        let width = self.basis.width();
+        let never_cut = self.losses.cuts == 0 && self.latest_cut.directions == 0;
+        let due = self.basis.is_whole() && never_cut && self.samples >= width + width / MARGIN && !self.is_on_grid();
+        if due {
+            self.gram().round();
+        }
+        due
     }
 }
