@@ -261,7 +261,9 @@ fn classes(draft: &mut Draft<'_>, model: &ExplicitModel, delta: &Delta) -> Resul
 /// than others once `new` rows have been written.
 fn is_scattered<'a>(places: impl Iterator<Item = &'a Places>, new: usize, classes: usize) -> bool {
     let mut rows = BTreeMap::new();
-    places.flat_map(Places::all).for_each(|place| drop(rows.insert(&*place.file, place.shape[0])));
+    for place in places.flat_map(Places::all) {
+        rows.insert(&*place.file, place.shape[0]);
+    }
     rows.len() > CLASS_FILES || rows.values().sum::<usize>() + new > 2 * classes
 }
 
@@ -288,14 +290,14 @@ fn gram(draft: &mut Draft<'_>, model: &mut ExplicitModel, delta: &Delta) -> Resu
     }
     let shape = |factor: &Factor| (factor.matrix().nrows(), factor.matrix().ncols());
     let singles: Vec<Option<Vec<f32>>> = delta.factors.iter().map(Factor::single).collect();
-    let tensor = |(index, (factor, single)): (usize, (&'_ Factor, &'_ Option<Vec<f32>>))| {
+    let mut tensors = Vec::new();
+    for (index, (factor, single)) in delta.factors.iter().zip(&singles).enumerate() {
         let ((rows, columns), name) = (shape(factor), format!("factor.{index}"));
-        match single {
+        tensors.push(match single {
             Some(single) => Tensor::new(&name, columns, rows, [single.as_slice()]),
             None => Tensor::new(&name, columns, rows, [factor.data()]),
-        }
-    };
-    let tensors = delta.factors.iter().zip(&singles).enumerate().map(tensor).collect();
+        });
+    }
     let file = draft.write("factors", tensors)?;
     for (index, factor) in delta.factors.iter().enumerate() {
         let ((rows, columns), single) = (shape(factor), factor.is_single());

@@ -1,12 +1,12 @@
 //! The first pass of `loranpac learn` over its files: everything that can be wrong with them is found before the first is
-//! learned.
+//! learned. Small files are held in memory, so that they are read once.
 
 use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use loranpac::{Features, Label};
-use loranpac_data::Reader;
+use loranpac_data::{Reader, system};
 use loranpac_store::{Encoder, Fingerprint, Manifest, Session, TaskDigest};
 
 use super::{ROWS, Samples, Target, named, note_skipped, raw, shown};
@@ -118,7 +118,9 @@ pub fn survey(
             new_labels.extend(outlook.add(&labels));
             bytes += size_of_val(&batch.x[..]) + labels.iter().map(label_bytes).sum::<usize>();
             held = held.filter(|_| bytes <= outlook.room);
-            held.iter_mut().for_each(|held| held.push((std::mem::take(&mut batch.x), labels.clone())));
+            if let Some(held) = &mut held {
+                held.push((batch.x, labels));
+            }
         }
         if digest.samples() == 0 {
             break;
@@ -135,10 +137,16 @@ pub fn survey(
     if let Some(reason) = outlook.encoder.unlike(&seen, outlook.classes) {
         note!("warning: the samples of {name} look like another encoder's: {reason}");
     }
+    outlook.room -= if held.is_some() { bytes } else { 0 };
     outlook.classes += new_labels.len();
     outlook.encoder.join(&seen);
     outlook.tasks.extend(tasks.iter().map(|task| (task.digest.clone(), name.clone())));
-    Ok(Survey { tasks, new_labels })
+    Ok(Survey { tasks, held, new_labels })
+}
+
+/// The bytes that a label takes in memory.
+fn label_bytes(label: &Label) -> usize {
+    size_of::<Label>() + if let Label::Text(text) = label { text.len() } else { 0 }
 }
 
 /// Refuses samples that the model cannot learn. `rows` are their rows in the file.
@@ -148,7 +156,7 @@ pub fn check(manifest: &Manifest, x: Features<'_>, file: &Path, rows: &[usize]) 
 }
 
 /// Refuses tasks that the model, or a file before this one, has, unless the user wants them skipped or learned again.
-fn check_new(model: &Session, file: &Path, division: &Division<'_>, tasks: &[Task], outlook: &Outlook) -> Result<()> {
+fn check_new(model: &Session, file: &Path, division: &Division<'_>, tasks: &[Fingerprint], outlook: &Outlook) -> Result<()> {
     let name = raw(file);
     let earlier = &model.manifest().tasks;
     if let Some(task) = tasks.iter().find(|task| model.task(&task.digest).is_some()) {

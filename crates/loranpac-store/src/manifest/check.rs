@@ -130,8 +130,8 @@ impl Manifest {
         });
         let places = self.classes.iter().filter_map(|class| class.places.as_ref());
         let places = places.flat_map(|Places { sums, cross }| {
-            let sized = |place: &'_ Place, size| (&place.file, place.shape[0], place.shape[1], size);
-            sums.iter().map(move |sums| sized(sums, 4)).chain([sized(cross, 8)])
+            let sums = sums.iter().map(|place| (place, 4));
+            sums.chain([(cross, 8)]).map(|(place, size)| (&place.file, place.shape[0], place.shape[1], size))
         });
         let size = if self.config.half { 2 } else { 4 };
         let kept = self.kept.iter().map(|part| (&part.file, part.samples, dim, size));
