@@ -212,7 +212,11 @@ impl Session {
                 change.factors.clear();
             }
             delta.append(change);
-            if delta.factors.last().is_some_and(|last| commit::outgrow(delta.factor_len(), last.rows(), last.is_single())) {
+            if delta
+                .factors
+                .last()
+                .is_some_and(|last| commit::outgrow(delta.factor_len(), last.rows(), last.is_single()))
+            {
                 delta.drop_factors();
             }
         });

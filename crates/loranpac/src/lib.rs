@@ -53,7 +53,7 @@ mod width;
 mod words;
 
 pub use certificate::{Assumptions, Bounds, Certificate, Gaussian, Verdict};
-pub use classifier::{CHUNK, Classifier, UNCALIBRATED, Weights, softmax};
+pub use classifier::{CHUNK, Classifier, LiftedSamples, UNCALIBRATED, Weights, softmax};
 pub use config::{Config, Schedule};
 pub use error::Error;
 pub use features::{Features, IntoFeatures};

@@ -183,7 +183,10 @@ fn compared(manifest: &Manifest) -> String {
     match manifest.keeps_samples() {
         true => samples,
         false => {
-            format!("{samples}; at infinite width the model keeps them and takes {}", human_bytes(manifest.infinite_bytes()))
+            format!(
+                "{samples}; at infinite width the model keeps them and takes {}",
+                human_bytes(manifest.infinite_bytes())
+            )
         }
     }
 }

@@ -10,7 +10,7 @@ use loranpac_store::{Fingerprint, Session, TaskDigest};
 use serde_json::json;
 
 use super::samples::identity_of;
-use super::survey::{Division, Held, Outlook, Survey, check, refuse_again, survey};
+use super::survey::{Division, Held, Outlook, Survey, check, refuse_again, room_to_hold, survey};
 use super::{ROWS, Samples, Target, ensure_memory, init, on_threads, parts, print, raw, shown};
 use crate::faults::with_flags;
 use crate::how::How;
@@ -51,10 +51,11 @@ pub struct Args {
 }
 
 pub fn main(args: Args) -> Result<()> {
-    on_threads(args.how.threads, || learn(&args))
+    on_threads(args.how.threads, || learn(&args, room_to_hold()))
 }
 
-fn learn(args: &Args) -> Result<()> {
+/// Learns, and holds at most `room` bytes of samples between the two passes.
+fn learn(args: &Args, room: usize) -> Result<()> {
     let mut model = Session::open_to_write(&args.model)?;
     if args.task_size == Some(0) {
         bail!("--task-size 0 is not possible: a task has at least one sample");
@@ -84,7 +85,7 @@ fn learn(args: &Args) -> Result<()> {
     // held from then on. Features from standard input can be read only once, when their turn comes.
     let Args { samples, task_size, skip, again, .. } = args;
     let division = Division { samples, task_size: *task_size, skip: *skip, again: *again };
-    let mut outlook = Outlook::of(model.manifest());
+    let mut outlook = Outlook::of(model.manifest(), room);
     let mut surveys = Vec::new();
     for file in &args.files {
         let once = samples.read_once(file);
@@ -307,5 +308,52 @@ fn take(known: &mut HashMap<String, usize>, digest: &str) -> bool {
             true
         }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use loranpac::{Config, Width};
+    use loranpac_store::{LiftRecord, Manifest, Settings};
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn files_that_are_held_are_learned_as_those_that_are_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for (name, rows) in [("a.csv", 50), ("b.csv", 70)] {
+            let row = |i: usize| format!("{}.5,{}.25,{},class {}\n", i * 7 % 11, (i + rows) % 5, i, i % 3);
+            let text = format!("f0,f1,f2,label\n{}", (0..rows).map(row).collect::<String>());
+            std::fs::write(path(name), text).unwrap();
+        }
+        let lift = LiftRecord::new("relu-random", 3, Width::Finite(60), 0, 0.1).unwrap();
+        let settings = Settings { lift, config: Config::default(), keep: 0, encoder: None };
+        let learned = |name: &str, room: usize, options: &[&str]| -> Result<Manifest> {
+            let model = path(name);
+            Session::create(&model, &settings)?;
+            let files = [model.clone(), path("a.csv"), path("b.csv")].map(|path| path.display().to_string());
+            let line = ["learn", "--quiet"]
+                .iter()
+                .copied()
+                .chain(files.iter().map(String::as_str))
+                .chain(options.iter().copied());
+            learn(&Command::try_parse_from(line)?.args, room)?;
+            Ok(Manifest::read(&model.join("MANIFEST"))?)
+        };
+        for (number, options) in [&[][..], &["--task-size", "20"], &["--task-size", "7", "--defer"]].iter().enumerate()
+        {
+            // All is held; the first file alone; nothing.
+            let all =
+                [usize::MAX, 4000, 0].map(|room| learned(&format!("{number}-{room}.lrp"), room, options).unwrap());
+            assert!(all.iter().all(|manifest| *manifest == all[0]), "{options:?}");
+            assert_eq!(all[0].samples, 120);
+        }
     }
 }

@@ -51,12 +51,15 @@ pub struct Outlook {
     room: usize,
 }
 
+/// Returns the bytes of samples that may be held: few, and a small part of the memory that is left.
+pub fn room_to_hold() -> usize {
+    MOST_HELD.min(system::room().available.unwrap_or(usize::MAX) / 16)
+}
+
 impl Outlook {
-    /// The model as it is.
-    pub fn of(manifest: &Manifest) -> Outlook {
+    /// The model as it is, and the bytes of samples that may be held.
+    pub fn of(manifest: &Manifest, room: usize) -> Outlook {
         let (classes, encoder) = (manifest.classes.len(), manifest.encoder.clone());
-        let available = system::room().available.unwrap_or(usize::MAX);
-        let room = MOST_HELD.min(available / 16);
         let mut outlook = Outlook { labels: HashMap::new(), classes, encoder, tasks: HashMap::new(), room };
         manifest.classes.iter().for_each(|class| drop(outlook.add(std::slice::from_ref(&class.label))));
         outlook
@@ -156,7 +159,13 @@ pub fn check(manifest: &Manifest, x: Features<'_>, file: &Path, rows: &[usize]) 
 }
 
 /// Refuses tasks that the model, or a file before this one, has, unless the user wants them skipped or learned again.
-fn check_new(model: &Session, file: &Path, division: &Division<'_>, tasks: &[Fingerprint], outlook: &Outlook) -> Result<()> {
+fn check_new(
+    model: &Session,
+    file: &Path,
+    division: &Division<'_>,
+    tasks: &[Fingerprint],
+    outlook: &Outlook,
+) -> Result<()> {
     let name = raw(file);
     let earlier = &model.manifest().tasks;
     if let Some(task) = tasks.iter().find(|task| model.task(&task.digest).is_some()) {
