@@ -300,6 +300,40 @@ fn fixed_point_costs_no_accuracy() {
 }
 
 #[test]
+fn samples_far_longer_than_others_leave_s_in_double_precision() {
+    let mut tasks = stream(13, 100, &[90, 60, 40, 3, 30, 2], CLASSES);
+    let longer =
+        |h: &Mat<f64>| Mat::from_fn(h.nrows(), h.ncols(), |i, j| if j == 1 { 1e6 * h[(i, j)] } else { h[(i, j)] });
+    let state = |tasks: &[(Mat<f64>, Vec<usize>)]| {
+        let mut stats = Statistics::<f32>::new(100, 20.0);
+        for (t, (h, y)) in tasks.iter().enumerate() {
+            absorb(&mut stats, h, y);
+            without_basis(&mut stats, t);
+        }
+        stats
+    };
+    assert!(state(&tasks).gram().is_on_grid());
+    let fresh = stream(13, 100, &[40], CLASSES).remove(0).0;
+    // In a small task, in a large one, and before the basis was full.
+    for place in [3, 4, 0] {
+        let even = tasks[place].0.clone();
+        tasks[place].0 = longer(&even);
+        let mut stats = state(&tasks);
+        assert!(!stats.gram().is_on_grid(), "{place}");
+        // All other samples still count.
+        let (h, y) = concat(&tasks);
+        let mut exact = &h * h.transpose();
+        let ridge = 1e-3 * even.squared_norm_l2();
+        (0..100).for_each(|i| exact[(i, i)] += ridge);
+        let w =
+            faer::prelude::Solve::solve(&exact.llt(faer::Side::Lower).unwrap(), &h * one_hot(&y, CLASSES).transpose());
+        let apart = distance(&scores(&mut stats, Filter::Soft(Ridge::Fixed(ridge)), &fresh), &(w.transpose() * &fresh));
+        assert!(apart < 1e-3, "{place}: {apart:e}");
+        tasks[place].0 = even;
+    }
+}
+
+#[test]
 fn a_model_whose_columns_are_orthonormal_themselves_learns_on() {
     // As models of format 1 and 2 are: Q itself is stored, without a factor.
     let tasks = stream(10, WIDTH, &[50, 40, 30], CLASSES);

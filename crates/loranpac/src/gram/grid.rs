@@ -36,6 +36,11 @@ impl Gram {
         self.on_grid
     }
 
+    /// Keeps S in double precision from now on.
+    pub(crate) fn leave_grid(&mut self) {
+        self.on_grid = false;
+    }
+
     /// Rounds S to its grid.
     pub fn round(&mut self) {
         self.add_and_round(MatRef::from_column_major_slice(&[], self.rank(), 0));

@@ -96,7 +96,7 @@ impl<T: Scalar> Statistics<T> {
         self.losses.capped += past.capped;
         self.losses.dropped += past.dropped;
         self.losses.assumed += past.assumed;
-        self.round();
+        self.fit_grid();
         let mut delta = Delta::of_classes(classes.iter().copied(), self.counts.len());
         delta.append(Delta::replaced_basis(self.counts.len()));
         delta
@@ -202,7 +202,7 @@ impl<T: Scalar> Statistics<T> {
         if removed > 0 || !self.basis.is_whole() {
             self.keep_directions(&eigen, rank - removed);
         }
-        self.round();
+        self.fit_grid();
         // Other samples may have had small components along the removed directions, and J still has them.
         self.outside |= removed > 0;
         self.losses.assumed += unchecked;

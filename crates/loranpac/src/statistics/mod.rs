@@ -317,11 +317,14 @@ impl<T: Scalar> Statistics<T> {
         self.cross = cross;
         let mut delta = Delta::of_classes(classes.iter().copied(), all_classes);
         let whole = self.basis.is_whole();
-        if whole && (classes.len() * SMALL_SHARE > width || self.round()) {
-            self.gram().add(known.as_ref());
-            self.round();
-            delta.drop_factors();
-            return delta;
+        if whole {
+            let energy: f64 = norms.iter().map(|norm| norm * norm).sum();
+            let changed = self.set_grid(self.fits_grid(self.trace() + energy));
+            if changed || classes.len() * SMALL_SHARE > width {
+                self.gram().add(known.as_ref());
+                delta.drop_factors();
+                return delta;
+            }
         }
         let factor = Factor::new(known.as_ref(), new.as_ref());
         // Whole features have the precision of f32 themselves.

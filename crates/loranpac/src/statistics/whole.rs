@@ -8,6 +8,9 @@ use crate::scalar::Scalar;
 /// S is kept in fixed point from this share of E more samples than features on: its smallest eigenvalues are then far above
 /// the rounding.
 const MARGIN: usize = 8;
+/// S stays in double precision if its mean energy per sample is this many times that of the mean of any class: the rounding
+/// is relative to the longest samples.
+const UNEVEN: f64 = 1e4;
 
 impl<T: Scalar> Statistics<T> {
     /// Returns whether Q has as many directions as features were ever active, so that unit vectors serve as well.
@@ -34,7 +37,7 @@ impl<T: Scalar> Statistics<T> {
             self.outside = false;
         }
         self.sums = Vec::new();
-        self.round();
+        self.fit_grid();
         Delta::replaced_basis(self.counts.len())
     }
 
@@ -54,15 +57,43 @@ impl<T: Scalar> Statistics<T> {
         given.unwrap_or_else(|| self.gram.is_on_grid())
     }
 
-    /// Changes S to fixed point, if it is worth it and costs nothing that matters; returns whether S has changed. What a cut
-    /// has removed must stay zero.
-    pub(super) fn round(&mut self) -> bool {
+    /// Returns whether S, with this trace, can be kept in fixed point: where there is no basis, and what the rounding adds is
+    /// far below all that matters. What a cut has removed must stay zero.
+    pub(super) fn fits_grid(&self, trace: f64) -> bool {
         let width = self.basis.width();
         let never_cut = self.losses.cuts == 0 && self.latest_cut.directions == 0;
-        let due = self.basis.is_whole() && never_cut && self.samples >= width + width / MARGIN && !self.is_on_grid();
-        if due {
-            self.gram().round();
+        self.basis.is_whole() && never_cut && self.samples >= width + width / MARGIN && {
+            let classes = self.cross.row_iter().zip(&self.counts).filter(|(_, count)| **count > 0);
+            let energy = |(n, count): (faer::RowRef<'_, f64>, &usize)| n.squared_norm_l2() / (*count as f64).powi(2);
+            trace / self.samples as f64 <= UNEVEN * classes.map(energy).fold(f64::INFINITY, f64::min)
         }
-        due
+    }
+
+    /// Changes S to fixed point or back; returns whether it was not so before.
+    pub(super) fn set_grid(&mut self, fits: bool) -> bool {
+        if fits == self.is_on_grid() {
+            return false;
+        }
+        match fits {
+            true => self.gram().round(),
+            false => self.gram().leave_grid(),
+        }
+        true
+    }
+
+    /// Changes S to fixed point, or back, after it has changed.
+    pub(super) fn fit_grid(&mut self) {
+        if self.basis.is_whole() {
+            self.set_grid(self.fits_grid(self.trace()));
+        }
+    }
+
+    /// Returns the trace of S, without the pending increments being applied.
+    pub(super) fn trace(&self) -> f64 {
+        self.pending.iter().fold(self.gram.trace(), |trace, step| match step {
+            Step::Whole { rank, upper } => (0..*rank).map(|j| upper[j * (j + 3) / 2]).sum(),
+            Step::Grid { diagonal, .. } => diagonal.iter().sum(),
+            Step::Grow(factor) => trace + factor.matrix().squared_norm_l2(),
+        })
     }
 }
