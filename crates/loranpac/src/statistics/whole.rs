@@ -63,9 +63,9 @@ impl<T: Scalar> Statistics<T> {
         let width = self.basis.width();
         let never_cut = self.losses.cuts == 0 && self.latest_cut.directions == 0;
         self.basis.is_whole() && never_cut && self.samples >= width + width / MARGIN && {
-            let classes = self.cross.row_iter().zip(&self.counts).filter(|(_, count)| **count > 0);
             let energy = |(n, count): (faer::RowRef<'_, f64>, &usize)| n.squared_norm_l2() / (*count as f64).powi(2);
-            trace / self.samples as f64 <= UNEVEN * classes.map(energy).fold(f64::INFINITY, f64::min)
+            let means = self.cross.row_iter().zip(&self.counts).map(energy).filter(|energy| *energy > 0.0);
+            trace / self.samples as f64 <= UNEVEN * means.fold(f64::INFINITY, f64::min)
         }
     }
 
