@@ -173,10 +173,11 @@ class ContinualClassifier(Editing, Prediction, Facts):
             learner = self._new_learner(X.shape[1]) if first else self._learner
             report = progress(self.verbose, self._method(), len(X))
             coded = _coded(y, everything)
-            if not first and learner.knows(X, coded):
+            known, digests = (None if first else learner.knows(X, coded)) or (False, None)
+            if known:
                 warnings.warn("these samples have been learned before; they count twice now", stacklevel=2)
             try:
-                learner.learn(X, coded, report)
+                learner.learn(X, coded, report, digests)
             except BaseException:
                 # The first part of the task may have been learned.
                 learned = set(learner.labels())

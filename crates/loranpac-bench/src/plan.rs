@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use loranpac::memory::human_bytes;
+use loranpac::memory::{self, human_bytes};
 use loranpac::registry::{Input, MethodOptions};
 use loranpac::{StreamSizes, Width, plan};
 use loranpac_data::{Dataset, system};
@@ -15,7 +15,7 @@ use crate::maps::Maps;
 use crate::prompted::{self, Prompted};
 use crate::run::{Experiment, Run, Watch};
 use crate::say::Say;
-use crate::spec::Spec;
+use crate::spec::{Spec, When};
 use crate::stream;
 
 /// One part in this many of a budget goes to the allocator's gaps and to threads: measured, the process holds up to a fifth
@@ -56,6 +56,8 @@ struct Planned {
     /// Features of a sample at most, which are not those of the data if the run adapts the encoder.
     dim: usize,
     features: RunFeatures,
+    /// Whether lifted test samples are kept between evaluations.
+    keep_lifted: bool,
 }
 
 impl<'m> Plan<'m> {
@@ -99,7 +101,7 @@ impl<'m> Plan<'m> {
             }
             let dim = features.dim(data.dim, tasks);
             maps.adapt(&mut spec, dim)?;
-            runs.push(Planned { spec, data, dim, features });
+            runs.push(Planned { spec, data, dim, features, keep_lifted: false });
         }
         maps.keep_only(runs.iter().map(|run| (&run.spec, run.dim)));
         let mut plan = Plan { maps, raw, whole, runs, threads: resources.threads };
@@ -129,9 +131,9 @@ impl<'m> Plan<'m> {
 
     /// The same. `say` is told about adaptation, and may break too.
     pub fn run_and_say(&mut self, number: usize, say: Say<'_>, watch: Watch<'_>) -> Result<Run, Error> {
-        let Planned { spec, data, features, .. } = &self.runs[number];
+        let Planned { spec, data, features, keep_lifted, .. } = &self.runs[number];
         let tasks = stream::of(data, spec)?;
-        let threads = self.threads;
+        let (threads, keep_lifted) = (self.threads, *keep_lifted);
         let rows = |whole: &Dataset| match spec.per_class {
             Some(count) => whole.first_per_class(count),
             None => (0..whole.train.len()).collect(),
@@ -142,8 +144,18 @@ impl<'m> Plan<'m> {
                 let mut subject = Prompted::new(spec, (data, &rows), &tasks, raw.open(whole)?, say)?;
                 let (method, options, tasks) = (spec.method()?, spec.options(map), &tasks[..]);
                 let (lift, adapt_seconds, adapt_choice) = (None, None, None);
-                return Experiment { spec, method, options, lift, tasks, adapt_seconds, adapt_choice, threads }
-                    .run_subject(&mut subject, data, watch);
+                return Experiment {
+                    spec,
+                    method,
+                    options,
+                    lift,
+                    tasks,
+                    adapt_seconds,
+                    adapt_choice,
+                    threads,
+                    keep_lifted,
+                }
+                .run_subject(&mut subject, data, watch);
             }
             (Some(raw), Some(whole)) if *features != RunFeatures::Frozen => {
                 Some(raw.adapted(spec, whole, (data, &rows(whole)), &tasks, say)?)
@@ -162,7 +174,8 @@ impl<'m> Plan<'m> {
             options.settings.push(("subspaces".to_owned(), tasks.len().to_string()));
         }
         let (method, tasks) = (spec.method()?, &tasks[..]);
-        Experiment { spec, method, options, lift, tasks, adapt_seconds, adapt_choice, threads }.run(data, watch)
+        Experiment { spec, method, options, lift, tasks, adapt_seconds, adapt_choice, threads, keep_lifted }
+            .run(data, watch)
     }
 
     /// Refuses runs that need more memory than there is. A budget chooses one cap for all runs, so that they can be compared:
@@ -187,7 +200,7 @@ impl<'m> Plan<'m> {
         }
         let room = system::room();
         let available = room.available.unwrap_or(usize::MAX).min(left.unwrap_or(usize::MAX));
-        for (Planned { spec, dim, .. }, sizes) in self.runs.iter().zip(&sizes) {
+        for (Planned { spec, data, dim, keep_lifted, .. }, sizes) in self.runs.iter_mut().zip(&sizes) {
             let Need { method, width, bytes } = need(self.maps, spec, *dim, sizes)?;
             let advice = "fewer threads, or a smaller `width` or `max-rank`, need less";
             plan::preflight(method, width, spec.cap(), available, &bytes)
@@ -199,9 +212,18 @@ impl<'m> Plan<'m> {
                     }
                     None => error,
                 })?;
+            let kept = lifted_bytes(spec, data, width)?;
+            let all = bytes(spec.max_rank).saturating_add(kept.saturating_add(kept / OVERHEAD));
+            *keep_lifted = kept > 0 && all <= available && room.ensure(all, method, advice).is_ok();
         }
         Ok(())
     }
+}
+
+/// The bytes of the lifted test samples of a run that evaluates more than once; 0 for others.
+fn lifted_bytes(spec: &Spec, data: &Dataset, width: Width) -> Result<usize, Error> {
+    let repeated = spec.eval == When::Every && spec.method()?.input.lifted();
+    Ok(width.finite().filter(|_| repeated).map_or(0, |width| memory::product(&[4, width, data.test.len()])))
 }
 
 /// Gives every run its samples: those of its classes up to its limit, with the features of all layers if the method takes them.
@@ -282,4 +304,38 @@ fn need<'a>(maps: &Maps, spec: &'a Spec, dim: usize, sizes: &'a StreamSizes) -> 
         learner.map_or(usize::MAX, |learner| learner.peak_bytes(sizes).saturating_add(kept))
     };
     Ok(Need { method: method.name, width, bytes: Box::new(bytes) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use loranpac_data::embedded;
+
+    #[test]
+    fn test_samples_that_are_kept_lifted_change_no_accuracy() {
+        let spec = |method: &str| {
+            let scenario = crate::spec::Scenario::Class { base: 0, increment: 2 };
+            Spec { width: Width::Finite(300), scenario, ..Spec::new(method) }
+        };
+        let mut maps = Maps::default();
+        let specs =
+            vec![spec("loranpac-soft"), spec("ranpac"), spec("simplecil"), Spec { eval: When::Final, ..spec("rls") }];
+        let mut plan = Plan::new(&mut maps, embedded::digits(), specs, Resources::threads(1)).unwrap();
+        assert_eq!(plan.runs.iter().map(|run| run.keep_lifted).collect::<Vec<_>>(), [true, true, false, false]);
+        let needed = lifted_bytes(&plan.runs[0].spec, &plan.runs[0].data, Width::Finite(300)).unwrap();
+        assert_eq!(needed, 4 * 300 * plan.runs[0].data.test.len());
+        for number in 0..2 {
+            let [kept, afresh] = [true, false].map(|keep| {
+                plan.runs[number].keep_lifted = keep;
+                plan.run(number, &mut |_| ControlFlow::Continue(())).unwrap()
+            });
+            assert_eq!(
+                serde_json::to_value(&kept.accuracy_matrix).unwrap(),
+                serde_json::to_value(&afresh.accuracy_matrix).unwrap()
+            );
+            let hits = |run: &Run| run.tasks.iter().map(|task| task.accuracy_samples).collect::<Vec<_>>();
+            assert_eq!(hits(&kept), hits(&afresh));
+            assert!(kept.final_accuracy > Some(50.0));
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use loranpac::registry::{Method, MethodOptions};
-use loranpac::{Certificate, Classifier, Features, Label, Learner, Summary, Verdict};
+use loranpac::{Certificate, Classifier, Features, Label, Learner, LiftedSamples, Scores, Summary, Verdict};
 use serde::{Deserialize, Serialize};
 
 use crate::choice::Choice;
@@ -200,6 +200,8 @@ pub(crate) struct Experiment<'a> {
     pub adapt_choice: Option<Choice>,
     /// Threads in use.
     pub threads: usize,
+    /// Whether there is memory to keep lifted test samples from one evaluation to the next.
+    pub keep_lifted: bool,
 }
 
 /// Called after every task; breaks to stop the run.
@@ -247,6 +249,31 @@ struct OnFeatures<'a> {
     learner: Box<dyn Learner>,
     dataset: &'a Dataset,
     classifier: Option<Classifier>,
+    /// Test samples of evaluations so far, and their rows; None if they are not kept.
+    lifted: Option<(Vec<usize>, LiftedSamples)>,
+    keep_lifted: bool,
+}
+
+impl OnFeatures<'_> {
+    /// The scores of test samples. Those that were evaluated before need not be lifted again; the scores are the same.
+    fn scores(&mut self, classifier: &Classifier, rows: &[usize]) -> Result<Scores, Error> {
+        let dim = self.dataset.dim;
+        if self.keep_lifted && self.lifted.is_none() {
+            self.lifted = LiftedSamples::of(classifier).map(|samples| (Vec::new(), samples));
+        }
+        if let Some((known, samples)) = self.lifted.as_mut().filter(|(known, _)| rows.starts_with(known)) {
+            let new = &rows[known.len()..];
+            let (x, _) = self.dataset.test.gather(new, dim);
+            if new.is_empty() || samples.push(Features::new(&x, dim)?).is_ok() {
+                known.extend(new);
+                return Ok(classifier.scores_of(samples)?);
+            }
+        }
+        // There is no memory for them, or they are others.
+        (self.lifted, self.keep_lifted) = (None, false);
+        let (x, _) = self.dataset.test.gather(rows, dim);
+        Ok(classifier.scores(Features::new(&x, dim)?)?)
+    }
 }
 
 impl Subject for OnFeatures<'_> {
@@ -269,8 +296,8 @@ impl Subject for OnFeatures<'_> {
             Some(classifier) => classifier,
             None => self.learner.classifier()?,
         };
-        let (x, _) = self.dataset.test.gather(rows, self.dataset.dim);
-        Ok(classifier.predict(Features::new(&x, self.dataset.dim)?)?)
+        let winners = self.scores(&classifier, rows)?.argmax();
+        Ok(winners.into_iter().map(|column| classifier.labels()[column].clone()).collect())
     }
 
     fn train_loss(&mut self, tasks: &[Task]) -> Result<Option<f64>, Error> {
@@ -298,7 +325,12 @@ impl Experiment<'_> {
     /// Makes the run on features. Returns [`Error::Interrupted`] if `watch` breaks before the last task.
     pub fn run(&self, dataset: &Dataset, watch: Watch<'_>) -> Result<Run, Error> {
         let learner = self.method.build(&self.options)?;
-        self.run_subject(&mut OnFeatures { learner, dataset, classifier: None }, dataset, watch)
+        let keep_lifted = self.keep_lifted;
+        self.run_subject(
+            &mut OnFeatures { learner, dataset, classifier: None, lifted: None, keep_lifted },
+            dataset,
+            watch,
+        )
     }
 
     /// Makes the run of a subject.

@@ -85,6 +85,14 @@ fn from_nothing_to_answers_in_three_commands() {
     let inspected = json(&["inspect", &model, "--json"]);
     assert_eq!(inspected["classes"][0], serde_json::json!({ "label": "class 0", "samples": 12 }));
     assert!(inspected["summary"]["certificate"]["lost"].as_f64() == Some(0.0));
+    let samples = 60 * 4 * inspected["lift"]["dim"].as_u64().unwrap();
+    assert_eq!(inspected["sample_bytes"].as_u64(), Some(samples));
+    // With the classes of 60 samples, and five coefficients of each.
+    assert_eq!(inspected["infinite_width_bytes"].as_u64(), Some(samples + 60 * 4 + 60 * 5 * 8));
+    assert!(
+        text.contains("the samples alone take") && text.contains("at infinite width the model keeps them"),
+        "{text}"
+    );
     assert!(stdout(&loranpac(&["verify", &model])).contains("every byte"));
 }
 

@@ -17,6 +17,9 @@ use crate::shared::Shared;
 use crate::state::{Engine, Options, State, ensure};
 use crate::threads::detached;
 
+/// The digests of samples with their labels, and of their features.
+type Digests = (String, String);
+
 /// A learner.
 #[pyclass(frozen, module = "loranpac._engine")]
 pub struct Learner {
@@ -47,13 +50,15 @@ impl Learner {
     /// Learns a task. An interrupt between chunks ends it; the chunks before it have been learned. The lock is not held
     /// while Python handles signals, because a handler may use the model. `progress` is called after each chunk with the
     /// number of samples learned, and whether a group of chunks is complete.
-    #[pyo3(signature = (x, y, progress=None))]
+    /// `digests` is what [`Learner::knows`] returned for the same samples, so that they are not hashed again.
+    #[pyo3(signature = (x, y, progress=None, digests=None))]
     fn learn(
         &self,
         py: Python<'_>,
         x: PyReadonlyArray2<'_, f32>,
         y: Coded<'_>,
         progress: Option<Bound<'_, PyAny>>,
+        digests: Option<Digests>,
     ) -> PyResult<()> {
         let (x, labels) = (features(&x)?, labels_of(&y)?);
         // The whole task is checked before any sample is learned.
@@ -68,7 +73,8 @@ impl Learner {
             state.ensure_learning(x.len(), classes)?;
             state.pieces(x.len())
         })?;
-        self.shared.learn_pieces(py, x, &labels, (rows, chunk), progress.as_ref())
+        let learned = digests.map(|(digest, features)| Fingerprint { digest, features, samples: labels.len() });
+        self.shared.learn_pieces(py, x, &labels, (rows, chunk), progress.as_ref(), learned)
     }
 
     /// Forms the classifier, if it is outdated.
@@ -282,14 +288,15 @@ impl Learner {
         })
     }
 
-    /// Whether these samples were learned before, as one task.
-    fn knows(&self, py: Python<'_>, x: PyReadonlyArray2<'_, f32>, y: Coded<'_>) -> PyResult<bool> {
+    /// Whether these samples were learned before, as one task, and their digests; None if no task is recorded.
+    fn knows(&self, py: Python<'_>, x: PyReadonlyArray2<'_, f32>, y: Coded<'_>) -> PyResult<Option<(bool, Digests)>> {
         let (x, labels) = (features(&x)?, labels_of(&y)?);
         self.shared.with(py, |state| match &state.engine {
             Engine::Stored(session) if !session.manifest().tasks.is_empty() => {
-                Ok(session.task(&Fingerprint::of(x, &labels).digest).is_some())
+                let Fingerprint { digest, features, .. } = Fingerprint::of(x, &labels);
+                Ok(Some((session.task(&digest).is_some(), (digest, features))))
             }
-            _ => Ok(false),
+            _ => Ok(None),
         })
     }
 

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use loranpac::{Classifier, Features, Label};
-use loranpac_store::TaskDigest;
+use loranpac_store::Fingerprint;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -76,7 +76,8 @@ impl Shared {
         })
     }
 
-    /// Learns groups of `rows` samples in pieces of at most `chunk`. Handles signals and reports progress in between.
+    /// Learns groups of `rows` samples in pieces of at most `chunk`. Handles signals and reports progress in between. `learned` is
+    /// the fingerprint of all of them, if it is known.
     pub fn learn_pieces(
         &self,
         py: Python<'_>,
@@ -84,8 +85,8 @@ impl Shared {
         labels: &[Label],
         (rows, chunk): (usize, usize),
         progress: Option<&Bound<'_, PyAny>>,
+        learned: Option<Fingerprint>,
     ) -> PyResult<()> {
-        let mut digest = TaskDigest::default();
         let (mut done, mut outcome) = (0, Ok(()));
         for (x_part, part) in x.chunks(rows).zip(labels.chunks(rows)) {
             let piece = part.len().div_ceil(part.len().div_ceil(chunk));
@@ -101,10 +102,6 @@ impl Shared {
                     break;
                 }
             }
-            let learned = done - before;
-            if learned > 0 {
-                x_part.chunks(learned).take(1).for_each(|x| digest.add(x, &part[..learned]));
-            }
             if outcome.is_err() {
                 break;
             }
@@ -113,10 +110,11 @@ impl Shared {
             // The engine may have learned the samples before it failed to truncate.
             self.changing(py, |_| Ok(()))?;
         }
-        if done > 0 {
+        if let Some(x) = x.chunks(done.max(1)).next().filter(|_| done > 0) {
             self.changing(py, |state| {
                 if let Engine::Stored(session) = &mut state.engine {
-                    session.note("partial_fit", &digest.finish());
+                    let learned = learned.filter(|_| done == labels.len());
+                    session.note("partial_fit", &learned.unwrap_or_else(|| Fingerprint::of(x, &labels[..done])));
                 }
                 Ok(())
             })?;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use half::f16;
-use loranpac::internals::{Delta, ExplicitModel, Factor, KernelModel, Statistics};
+use loranpac::internals::{Delta, ExplicitModel, Factor, Grid, KernelModel, Statistics};
 use loranpac::{Learner, Model};
 
 use crate::disk::{Disk, remove_if_there};
@@ -22,8 +22,10 @@ const SMALL_PART: usize = 1024;
 const SMALL_PARTS: usize = 32;
 /// J and N are rewritten when they are spread over more files than this.
 const CLASS_FILES: usize = 64;
-/// S itself is written when its increments are this many times as large.
+/// S itself is written when its increments have this many times as many numbers, or, where there is no basis, the reciprocal:
+/// S is then nearly all of the model.
 const STEPS_PER_GRAM: usize = 2;
+const GRAMS_PER_STEPS: usize = 8;
 
 /// An uncommitted version: files that no manifest refers to yet.
 struct Draft<'a> {
@@ -219,27 +221,26 @@ fn basis(draft: &mut Draft<'_>, stats: &Statistics<f32>, all: bool) -> Result<()
     Ok(())
 }
 
-/// Writes the dirty columns of J and rows of N, or all of them.
+/// Writes the dirty columns of J and rows of N, or all of them. Where Q is the identity, N is J.
 fn classes(draft: &mut Draft<'_>, model: &ExplicitModel, delta: &Delta) -> Result<(), Error> {
     let stats = model.statistics();
-    let (width, rank) = (stats.basis().width(), stats.basis().rank());
+    let (width, rank, whole) = (stats.basis().width(), stats.basis().rank(), stats.basis().is_whole());
     let old: BTreeMap<_, _> = draft.manifest.classes.drain(..).map(|class| (class.label.clone(), class)).collect();
-    let spread = old.values().filter_map(|class| class.places.as_ref());
-    let spread: BTreeSet<&str> = spread.flat_map(|places| [&*places.sums.file, &*places.cross.file]).collect();
-    let every = spread.len() > CLASS_FILES;
     let labels = model.classes().labels();
+    let every = is_scattered(old.values().filter_map(|class| class.places.as_ref()), delta.cross.len(), labels.len());
     // A renamed class is new to the manifest, and is written again.
     let fresh = |class: &usize| every || !old.contains_key(&labels[*class]);
     let all = 0..labels.len();
-    let sums: Vec<usize> = all.clone().filter(|class| delta.sums.contains(class) || fresh(class)).collect();
+    let sums: Vec<usize> = all.clone().filter(|class| !whole && (delta.sums.contains(class) || fresh(class))).collect();
     let cross: Vec<usize> = all.clone().filter(|class| delta.cross.contains(class) || fresh(class)).collect();
     let rows: Vec<Vec<f64>> = cross.iter().map(|&class| stats.cross().row(class).iter().copied().collect()).collect();
     let file = draft.name("classes");
     if !(sums.is_empty() && cross.is_empty()) {
-        let tensors = vec![
-            Tensor::new("sums", sums.len(), width, sums.iter().map(|&class| stats.label_sum(class))),
-            Tensor::new("cross", cross.len(), rank, rows.iter().map(Vec::as_slice)),
-        ];
+        let mut tensors = vec![Tensor::new("cross", cross.len(), rank, rows.iter().map(Vec::as_slice))];
+        if !whole {
+            let columns = sums.iter().filter_map(|&class| stats.label_sum(class));
+            tensors.push(Tensor::new("sums", sums.len(), width, columns));
+        }
         draft.write("classes", tensors)?;
     }
     let place = |list: &[usize], class: usize, columns: usize| {
@@ -248,52 +249,74 @@ fn classes(draft: &mut Draft<'_>, model: &ExplicitModel, delta: &Delta) -> Resul
     };
     for (class, label) in labels.iter().enumerate() {
         let before = old.get(label).and_then(|entry| entry.places.as_ref());
-        let entry = (
-            place(&sums, class, width).or_else(|| before.map(|places| places.sums.clone())),
-            place(&cross, class, rank).or_else(|| before.map(|places| places.cross.clone())),
-        );
-        if let (Some(sums), Some(cross)) = entry {
-            let (count, places) = (stats.counts()[class], Some(Places { sums, cross }));
-            draft.manifest.classes.push(ClassEntry { label: label.clone(), count, places });
-        }
+        let sums = place(&sums, class, width).or_else(|| before.and_then(|places| places.sums.clone()));
+        let cross = place(&cross, class, rank).or_else(|| before.map(|places| places.cross.clone()));
+        let places = cross.map(|cross| Places { sums: sums.filter(|_| !whole), cross });
+        draft.manifest.classes.push(ClassEntry { label: label.clone(), count: stats.counts()[class], places });
     }
     Ok(())
 }
 
+/// Returns whether J and N should be written again: they are spread over many files, or these will hold more superseded rows
+/// than others once `new` rows have been written.
+fn is_scattered<'a>(places: impl Iterator<Item = &'a Places>, new: usize, classes: usize) -> bool {
+    let mut rows = BTreeMap::new();
+    for place in places.flat_map(Places::all) {
+        rows.insert(&*place.file, place.shape[0]);
+    }
+    rows.len() > CLASS_FILES || rows.values().sum::<usize>() + new > 2 * classes
+}
+
+/// Returns whether increments of S with this many numbers are too many to be kept beside it. `whole` is whether Q is the
+/// identity.
+pub fn outgrow(steps: usize, rank: usize, whole: bool) -> bool {
+    let numbers = rank * (rank + 1) / 2;
+    steps > if whole { numbers / GRAMS_PER_STEPS } else { numbers * STEPS_PER_GRAM }
+}
+
 /// Writes the increments of S, or S itself.
 fn gram(draft: &mut Draft<'_>, model: &mut ExplicitModel, delta: &Delta) -> Result<(), Error> {
-    let rank = model.statistics().basis().rank();
-    let numbers = rank * (rank + 1) / 2;
+    let (rank, whole) = (model.statistics().basis().rank(), model.statistics().basis().is_whole());
     let before = draft.manifest.gram.iter().map(|step| match step {
-        GramStep::Whole { .. } => 0,
+        GramStep::Whole { .. } | GramStep::Grid { .. } => 0,
         GramStep::Grow { rows, columns, .. } => rows * columns,
     });
-    let steps: usize = before.sum::<usize>() + delta.factor_len();
-    if delta.gram || steps > STEPS_PER_GRAM * numbers {
-        let upper = model.packed_gram();
-        let file = draft.write("gram", vec![Tensor::new("gram", 1, numbers, [upper.as_slice()])])?;
-        draft.manifest.gram = vec![GramStep::Whole { file, rank }];
+    if delta.gram || outgrow(before.sum::<usize>() + delta.factor_len(), rank, whole) {
+        draft.manifest.gram = vec![whole_gram(draft, model)?];
         return Ok(());
     }
     if delta.factors.is_empty() {
         return Ok(());
     }
     let shape = |factor: &Factor| (factor.matrix().nrows(), factor.matrix().ncols());
-    let tensors: Vec<Tensor<'_>> = delta
-        .factors
-        .iter()
-        .enumerate()
-        .map(|(index, factor)| {
-            let (rows, columns) = shape(factor);
-            Tensor::new(&format!("factor.{index}"), columns, rows, [factor.data()])
-        })
-        .collect();
+    let singles: Vec<Option<Vec<f32>>> = delta.factors.iter().map(Factor::single).collect();
+    let mut tensors = Vec::new();
+    for (index, (factor, single)) in delta.factors.iter().zip(&singles).enumerate() {
+        let ((rows, columns), name) = (shape(factor), format!("factor.{index}"));
+        tensors.push(match single {
+            Some(single) => Tensor::new(&name, columns, rows, [single.as_slice()]),
+            None => Tensor::new(&name, columns, rows, [factor.data()]),
+        });
+    }
     let file = draft.write("factors", tensors)?;
     for (index, factor) in delta.factors.iter().enumerate() {
-        let (rows, columns) = shape(factor);
-        draft.manifest.gram.push(GramStep::Grow { file: file.clone(), index, rows, columns });
+        let ((rows, columns), single) = (shape(factor), factor.is_single());
+        draft.manifest.gram.push(GramStep::Grow { file: file.clone(), index, rows, columns, single });
     }
     Ok(())
+}
+
+/// Writes S itself: in fixed point, or else its upper triangle.
+fn whole_gram(draft: &mut Draft<'_>, model: &mut ExplicitModel) -> Result<GramStep, Error> {
+    let rank = model.statistics().basis().rank();
+    if let Some(Grid { diagonal, numbers }) = model.fixed_gram() {
+        let diagonal = Tensor::new("diagonal", 1, rank, [diagonal.as_slice()]);
+        let numbers = Tensor::new("gram", 1, numbers.len(), [numbers.as_slice()]);
+        return Ok(GramStep::Grid { file: draft.write("gram", vec![diagonal, numbers])?, rank });
+    }
+    let upper = model.packed_gram();
+    let file = draft.write("gram", vec![Tensor::new("gram", 1, upper.len(), [upper.as_slice()])])?;
+    Ok(GramStep::Whole { file, rank })
 }
 
 /// Lists the referenced files, keeps the old manifest if versions are kept, and replaces it.

@@ -27,12 +27,17 @@ pub struct Fingerprint {
 impl TaskDigest {
     /// Adds samples.
     pub fn add(&mut self, x: Features<'_>, labels: &[Label]) {
-        for (row, label) in labels.iter().enumerate() {
-            let bytes = bytemuck::cast_slice(x.row(row));
-            self.features.update(bytes);
-            self.hash.update(bytes);
-            add_label(&mut self.hash, label);
-        }
+        let rows = || (0..labels.len()).map(|row| bytemuck::cast_slice::<f32, u8>(x.row(row)));
+        let (features, hash) = (&mut self.features, &mut self.hash);
+        rayon::join(
+            || rows().for_each(|bytes| features.update(bytes)),
+            || {
+                for (bytes, label) in rows().zip(labels) {
+                    hash.update(bytes);
+                    add_label(hash, label);
+                }
+            },
+        );
         self.samples += labels.len();
     }
 

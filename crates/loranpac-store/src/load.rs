@@ -72,11 +72,17 @@ pub fn check(files: &Files, manifest: &Manifest) -> Result<(), Error> {
         files.get(&part.file)?.tensor::<f64>("lower", 1, numbers)?;
     }
     for step in &manifest.gram {
-        gram_step(files, step)?;
+        match step {
+            GramStep::Grow { file, index, rows, columns, single: true } => {
+                files.get(file)?.tensor::<f32>(&format!("factor.{index}"), *columns, *rows).map(|_| ())?;
+            }
+            _ => gram_step(files, step).map(|_| ())?,
+        }
     }
     for places in manifest.classes.iter().filter_map(|class| class.places.as_ref()) {
-        let [rows, columns] = places.sums.shape;
-        files.get(&places.sums.file)?.tensor::<f32>("sums", rows, columns)?;
+        if let Some(Place { file, shape: [rows, columns], .. }) = &places.sums {
+            files.get(file)?.tensor::<f32>("sums", *rows, *columns)?;
+        }
         let [rows, columns] = places.cross.shape;
         files.get(&places.cross.file)?.tensor::<f64>("cross", rows, columns)?;
     }
@@ -113,9 +119,17 @@ fn gram_step(files: &Files, step: &GramStep) -> Result<Step, Error> {
         GramStep::Whole { file, rank } => {
             Step::Whole { rank: *rank, upper: files.get(file)?.tensor("gram", 1, triangle(*rank))?.all() }
         }
-        GramStep::Grow { file, index, rows, columns } => {
-            let data = files.get(file)?.tensor(&format!("factor.{index}"), *columns, *rows)?.all();
-            let factor = Factor::from_columns(*rows, *columns, data);
+        GramStep::Grid { file, rank } => {
+            let segment = files.get(file)?;
+            let diagonal = segment.tensor("diagonal", 1, *rank)?.all();
+            Step::Grid { diagonal, numbers: segment.tensor("gram", 1, triangle(rank.saturating_sub(1)))?.all() }
+        }
+        GramStep::Grow { file, index, rows, columns, single } => {
+            let (segment, name) = (files.get(file)?, format!("factor.{index}"));
+            let factor = match single {
+                true => Factor::from_single(*rows, *columns, &segment.tensor(&name, *columns, *rows)?.all()),
+                false => Factor::from_columns(*rows, *columns, segment.tensor(&name, *columns, *rows)?.all()),
+            };
             Step::Grow(factor.ok_or_else(|| inconsistent(&files.folder))?)
         }
     })
@@ -188,7 +202,10 @@ fn statistics(files: &Files, manifest: &Manifest) -> Result<Statistics<f32>, Err
     let (mut sums, mut rows) = (Vec::new(), Vec::new());
     for class in &manifest.classes {
         let places = class.places.as_ref().ok_or_else(|| inconsistent(folder))?;
-        sums.push(files.row::<f32>("sums", &places.sums)?);
+        if !manifest.whole {
+            let place = places.sums.as_ref().ok_or_else(|| inconsistent(folder))?;
+            sums.push(files.row::<f32>("sums", place)?);
+        }
         rows.push(files.row::<f64>("cross", &places.cross)?);
     }
     let state = State {

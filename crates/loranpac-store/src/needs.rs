@@ -46,6 +46,18 @@ impl Manifest {
         sum(&[rest, lists])
     }
 
+    /// Returns the bytes of the samples learned, as features in single precision.
+    pub fn sample_bytes(&self) -> usize {
+        product(&[4, self.samples, self.lift.dim])
+    }
+
+    /// Returns the bytes on disk of a model of infinite width that keeps all samples learned, with its classifier: the samples
+    /// (in half precision if the settings say so), their classes, and A.
+    pub fn infinite_bytes(&self) -> usize {
+        let samples = if self.config.half { self.sample_bytes() / 2 } else { self.sample_bytes() };
+        sum(&[samples, product(&[4, self.samples]), product(&[8, self.samples, self.classes.len()])])
+    }
+
     /// Returns the peak memory of learning, and of forming the classifier; `new` are the sizes of the new samples.
     pub fn learn_bytes(&self, new: &StreamSizes) -> Result<usize, Error> {
         let (rank, chunk, max_rank) = (self.rank(), self.config.chunk, self.config.max_rank);

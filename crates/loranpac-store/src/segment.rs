@@ -56,6 +56,11 @@ impl Element for half::f16 {
     const DTYPE: Dtype = Dtype::F16;
 }
 
+impl Element for i32 {
+    const NAME: &'static str = "I32";
+    const DTYPE: Dtype = Dtype::I32;
+}
+
 impl Element for u32 {
     const NAME: &'static str = "U32";
     const DTYPE: Dtype = Dtype::U32;

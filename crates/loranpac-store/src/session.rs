@@ -207,15 +207,16 @@ impl Session {
         let (Some(model), delta) = (&mut self.model, &mut self.delta) else { return Ok(()) };
         // Increments of S are needed only for a model with files.
         let journal = self.home.is_some() || !self.manifest.files.is_empty();
-        let mut rank = 0;
         let outcome = model.learn_with(x, labels, &mut |mut change| {
-            rank = change.factors.last().map_or(rank, |factor| factor.matrix().nrows());
             if !journal {
                 change.factors.clear();
             }
             delta.append(change);
-            // Increments of twice the size of S are dropped: S is written instead.
-            if delta.factor_len() > rank * (rank + 1) {
+            if delta
+                .factors
+                .last()
+                .is_some_and(|last| commit::outgrow(delta.factor_len(), last.rows(), last.is_single()))
+            {
                 delta.drop_factors();
             }
         });

@@ -277,7 +277,7 @@ fn check_all(faults: &[Fault]) {
     for command in &COMMANDS {
         let mut counts = Vec::new();
         for (kind, mut settings) in
-            every_kind().into_iter().enumerate().filter(|(kind, _)| command.infinite || *kind < 4)
+            every_kind().into_iter().enumerate().filter(|(kind, _)| command.infinite || *kind < FINITE)
         {
             // Wide enough for every sample to have a direction of its own, and no wider.
             if let Width::Finite(width) = &mut settings.lift.width {
@@ -285,7 +285,7 @@ fn check_all(faults: &[Fault]) {
             }
             let settings = &settings;
             // Samples of cut models cannot be taken back.
-            if command.name == "unlearn" && matches!(kind, 2 | 3 | 6) {
+            if command.name == "unlearn" && matches!(kind, 2 | 3 | 7) {
                 continue;
             }
             let start = TempDir::new().unwrap();

@@ -13,12 +13,36 @@ pub struct Factor {
     rows: usize,
     columns: usize,
     data: Buffer<f64>,
+    /// Whether its numbers are those of f32.
+    single: bool,
 }
 
 impl Factor {
     /// Creates a factor from its numbers, column after column; returns None if there are not `rows x columns` of them.
     pub fn from_columns(rows: usize, columns: usize, data: Buffer<f64>) -> Option<Self> {
-        (rows.checked_mul(columns) == Some(data.len())).then_some(Factor { rows, columns, data })
+        (rows.checked_mul(columns) == Some(data.len())).then_some(Factor { rows, columns, data, single: false })
+    }
+
+    /// The same for numbers in single precision.
+    pub fn from_single(rows: usize, columns: usize, data: &[f32]) -> Option<Self> {
+        let data: Vec<f64> = data.iter().map(|v| f64::from(*v)).collect();
+        Some(Factor { single: true, ..Factor::from_columns(rows, columns, data.into())? })
+    }
+
+    /// Rounds its numbers to single precision.
+    pub(crate) fn rounded(self) -> Self {
+        let data: Vec<f64> = self.data.iter().map(|v| f64::from(*v as f32)).collect();
+        Factor { data: data.into(), single: true, ..self }
+    }
+
+    /// Returns whether its numbers are those of single precision.
+    pub fn is_single(&self) -> bool {
+        self.single
+    }
+
+    /// Returns its numbers in single precision, column after column, if that is exact.
+    pub fn single(&self) -> Option<Vec<f32>> {
+        self.single.then(|| self.data.iter().map(|v| *v as f32).collect())
     }
 
     /// Computes the triangular factor for samples with coordinates C in the old directions and Rn in the new ones: with
@@ -32,7 +56,7 @@ impl Factor {
         let r = qr.thin_R();
         let columns = r.nrows();
         let entries = (0..columns).flat_map(|j| (0..rows).map(move |i| if i >= j { r[(j, i)] } else { 0.0 }));
-        Factor { rows, columns, data: Buffer::from(entries.collect::<Vec<_>>()) }
+        Factor { rows, columns, data: Buffer::from(entries.collect::<Vec<_>>()), single: false }
     }
 
     /// Returns the number of rows of F: the rank of the basis afterwards.

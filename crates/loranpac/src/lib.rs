@@ -58,7 +58,7 @@ mod width;
 mod words;
 
 pub use certificate::{Assumptions, Bounds, Certificate, Gaussian, Verdict};
-pub use classifier::{CHUNK, Classifier, UNCALIBRATED, Weights, softmax};
+pub use classifier::{CHUNK, Classifier, LiftedSamples, UNCALIBRATED, Weights, softmax};
 pub use config::{Config, Schedule};
 pub use error::Error;
 pub use features::{Features, IntoFeatures};
@@ -78,7 +78,7 @@ pub mod internals {
     pub use crate::delta::{Delta, Receiver};
     pub use crate::dual::packs;
     pub use crate::factor::Factor;
-    pub use crate::gram::{Eigen, Gram};
+    pub use crate::gram::{Eigen, Gram, Grid};
     pub use crate::methods::{Evicted, ExplicitModel, KernelModel, KernelState};
     pub use crate::scalar::Scalar;
     pub use crate::statistics::{Cut, DEFAULT_DROP, Losses, State, Statistics, Step};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use common::{DIM, Task, accuracy, learn, samples};
 use loranpac::lift::{self, Activation, FeatureMap, LIFTS, LiftSpec, Operation, Projection};
 use loranpac::registry::{Input, METHODS, Method, MethodOptions, Promise};
-use loranpac::{Error, FeatureSpace, Features, Label, Learner, Scores, StreamSizes, Width};
+use loranpac::{Error, FeatureSpace, Features, Label, Learner, LiftedSamples, Scores, StreamSizes, Width};
 
 const WIDTH: usize = 150;
 
@@ -431,6 +431,27 @@ fn a_samples_scores_do_not_depend_on_its_batch() {
             }
         }
     });
+}
+
+#[test]
+fn samples_that_were_lifted_before_score_as_they_do_afresh() {
+    let lifting = std::cell::Cell::new(0);
+    for_every_method(|method| {
+        let mut model = build(method);
+        let (x, _) = samples(2, &[0, 1, 2, 3, 4, 5], 70);
+        let mut lifted = None;
+        for (t, last) in [3, 10, 11, 400, 420].into_iter().enumerate() {
+            learn(&mut *model, &samples(t as u64, &[t as i64 % 3, 3], 12));
+            let classifier = model.classifier().unwrap();
+            lifted = lifted.or_else(|| LiftedSamples::of(&classifier));
+            let Some(lifted) = &mut lifted else { return };
+            lifted.push(Features::new(&x[lifted.len() * DIM..last * DIM], DIM).unwrap()).unwrap();
+            let afresh = classifier.scores(Features::new(&x[..last * DIM], DIM).unwrap()).unwrap();
+            assert_eq!(classifier.scores_of(lifted).unwrap(), afresh, "{}", method.name);
+            lifting.set(lifting.get() + 1);
+        }
+    });
+    assert!(lifting.get() > 50, "{}", lifting.get());
 }
 
 /// Computes the operations of a map one after the other, in f64.

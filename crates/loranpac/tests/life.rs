@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use common::*;
 use faer::Mat;
 use loranpac::filter::solve;
-use loranpac::internals::{Basis, Buffer, Delta, Rows, Scalar, State, Statistics, Step};
+use loranpac::internals::{Basis, Buffer, Delta, Factor, Grid, Rows, Scalar, State, Statistics, Step};
 use loranpac::{Error, Filter, Ridge, Truncation};
 use proptest::prelude::*;
 
@@ -156,17 +156,30 @@ impl Diary {
             self.columns.clear();
             self.rows.clear();
         }
-        let known = self.columns.len() / WIDTH;
-        self.rows
-            .push(Rows { count: stats.basis().rank() - known, packed: stats.basis().rows(known).map(Buffer::from) });
+        let (width, whole) = (stats.basis().width(), stats.basis().is_whole());
+        let known = self.columns.len() / width;
+        if !whole {
+            let count = stats.basis().rank() - known;
+            self.rows.push(Rows { count, packed: stats.basis().rows(known).map(Buffer::from) });
+        }
         stats.basis().columns(known).for_each(|run| self.columns.extend_from_slice(run));
         if changes.gram {
-            let upper = Buffer::from(stats.gram().to_packed());
-            self.steps = vec![Step::Whole { rank: stats.basis().rank(), upper }];
+            self.steps = vec![match stats.gram().to_grid() {
+                Some(Grid { diagonal, numbers }) => Step::Grid { diagonal: diagonal.into(), numbers: numbers.into() },
+                None => Step::Whole { rank: stats.basis().rank(), upper: Buffer::from(stats.gram().to_packed()) },
+            }];
         }
-        self.steps.extend(changes.factors.into_iter().map(Step::Grow));
+        // Numbers in single precision are written as such.
+        let kept = |factor: Factor| match factor.single() {
+            Some(single) => Factor::from_single(factor.rows(), factor.matrix().ncols(), &single).unwrap(),
+            None => factor,
+        };
+        self.steps.extend(changes.factors.into_iter().map(|factor| Step::Grow(kept(factor))));
         for class in changes.sums {
-            self.sums.insert(class, stats.label_sum(class).to_vec());
+            self.sums.extend(stats.label_sum(class).map(|sum| (class, sum.to_vec())));
+        }
+        if whole {
+            self.sums.clear();
         }
         for class in changes.cross {
             self.cross.insert(class, stats.cross().row(class).iter().copied().collect());
@@ -174,16 +187,18 @@ impl Diary {
     }
 
     fn read(&self, like: &Statistics<f32>) -> Statistics<f32> {
-        let rank = self.columns.len() / WIDTH;
-        let blocks = Basis::<f32>::blocks_for(rank);
+        let width = like.basis().width();
+        let columns = self.columns.len() / width;
+        let rank = if like.basis().is_whole() { width } else { columns };
+        let blocks = Basis::<f32>::blocks_for(columns);
         let cross = |i: usize, j: usize| self.cross[&i].get(j).copied().unwrap_or(0.0);
         let state = State {
-            width: WIDTH,
+            width,
             rank,
-            basis: blocks.map(|b| Buffer::from(self.columns[b.start * WIDTH..b.end * WIDTH].to_vec())).collect(),
+            basis: blocks.map(|b| Buffer::from(self.columns[b.start * width..b.end * width].to_vec())).collect(),
             rows: self.rows.clone(),
             gram: self.steps.clone(),
-            cross: Mat::from_fn(self.sums.len(), rank, cross),
+            cross: Mat::from_fn(self.cross.len(), rank, cross),
             sums: self.sums.values().cloned().map(Buffer::from).collect(),
             counts: like.counts().to_vec(),
             samples: like.samples(),
@@ -198,8 +213,12 @@ impl Diary {
 
 /// Reads the model back after every task and goes on with what was read; it must be the same as one that never stopped.
 fn check_resumption(finish: fn(&mut Statistics<f32>, usize) -> Option<Delta>) {
-    let tasks = stream(8, WIDTH, &[40, 7, 90, 1, 30, 60], CLASSES);
-    let mut whole = Statistics::<f32>::new(WIDTH, 20.0);
+    check_resumption_at(WIDTH, &[40, 7, 90, 1, 30, 60], finish);
+}
+
+fn check_resumption_at(width: usize, sizes: &[usize], finish: fn(&mut Statistics<f32>, usize) -> Option<Delta>) {
+    let tasks = stream(8, width, sizes, CLASSES);
+    let mut whole = Statistics::<f32>::new(width, 20.0);
     let (mut diary, mut other) = (Diary::default(), whole.clone());
     for (t, (h, y)) in tasks.iter().enumerate() {
         let [_, changed] = [&mut whole, &mut other].map(|stats| {
@@ -213,8 +232,13 @@ fn check_resumption(finish: fn(&mut Statistics<f32>, usize) -> Option<Delta>) {
     assert_eq!(basis(&other), basis(&whole));
     assert_eq!(other.gram().to_matrix(), whole.gram().to_matrix());
     assert_eq!(other.cross(), whole.cross());
-    let fresh = stream(8, WIDTH, &[40], CLASSES).remove(0).0;
+    let fresh = stream(8, width, &[40], CLASSES).remove(0).0;
     assert_eq!(scores(&mut other, HARD, &fresh), scores(&mut whole, HARD, &fresh));
+}
+
+/// Replaces Q by the identity as soon as it spans everything.
+fn without_basis(stats: &mut Statistics<f32>, _: usize) -> Option<Delta> {
+    stats.spans_all(stats.basis().rank() < stats.basis().width()).then(|| stats.make_whole())
 }
 
 #[test]
@@ -229,6 +253,84 @@ fn a_model_that_was_written_down_goes_on_bit_for_bit() {
     });
     check_resumption(|stats, _| (stats.basis().rank() > 80).then(|| stats.compress(50).unwrap()));
     check_resumption(|stats, _| Some(stats.cut(|values| values.len() * 3 / 4).unwrap()));
+}
+
+#[test]
+fn a_model_without_a_basis_goes_on_bit_for_bit() {
+    // S becomes fixed point in a small task, in a large one, and at once; factors follow.
+    for sizes in [[90, 40, 2, 3, 1, 3], [90, 30, 7, 3, 50, 2], [150, 3, 1, 40, 3, 2]] {
+        check_resumption_at(100, &sizes, without_basis);
+        check_resumption_at(100, &sizes, |stats, t| {
+            let delta = without_basis(stats, t);
+            solve(stats, SOFT, 10_000).unwrap();
+            delta
+        });
+    }
+    // Past cuts: S is no fixed point.
+    check_resumption_at(100, &[90, 40, 2, 3, 50, 3], |stats, t| {
+        without_basis(stats, t);
+        stats.cut(|values| values.len() * 3 / 4).unwrap();
+        Some(Delta::everything(CLASSES))
+    });
+}
+
+#[test]
+fn fixed_point_costs_no_accuracy() {
+    // Of 1,100 samples in chunks of all sizes, against S in f64.
+    let sizes = [90, 60, 1, 2, 3, 200, 1, 3, 240, 400, 100];
+    let tasks = stream(12, 100, &sizes, CLASSES);
+    let fresh = stream(12, 100, &[40], CLASSES).remove(0).0;
+    let mut fixed = Statistics::<f32>::new(100, 20.0);
+    for (t, (h, y)) in tasks.iter().enumerate() {
+        absorb(&mut fixed, h, y);
+        without_basis(&mut fixed, t);
+    }
+    let (h, _) = concat(&tasks);
+    let exact = &h * h.transpose();
+    let mut double = fixed.clone();
+    assert!(fixed.gram().is_on_grid());
+    assert!((fixed.gram().to_matrix() - &exact).norm_max() < 1e-6 * exact.norm_max());
+    double.gram().set_matrix(exact.as_ref());
+    assert!(!double.gram().is_on_grid());
+    for filter in [SOFT, HARD, Filter::Soft(Ridge::Fixed(1e-3))] {
+        let apart = distance(&scores(&mut fixed, filter, &fresh), &scores(&mut double, filter, &fresh));
+        println!("{filter:?}: {apart:.1e}");
+        assert!(apart < 1e-5, "{filter:?}: {apart:e}");
+    }
+}
+
+#[test]
+fn samples_far_longer_than_others_leave_s_in_double_precision() {
+    let mut tasks = stream(13, 100, &[90, 60, 40, 3, 30, 2], CLASSES);
+    let longer =
+        |h: &Mat<f64>| Mat::from_fn(h.nrows(), h.ncols(), |i, j| if j == 1 { 1e6 * h[(i, j)] } else { h[(i, j)] });
+    let state = |tasks: &[(Mat<f64>, Vec<usize>)]| {
+        let mut stats = Statistics::<f32>::new(100, 20.0);
+        for (t, (h, y)) in tasks.iter().enumerate() {
+            absorb(&mut stats, h, y);
+            without_basis(&mut stats, t);
+        }
+        stats
+    };
+    assert!(state(&tasks).gram().is_on_grid());
+    let fresh = stream(13, 100, &[40], CLASSES).remove(0).0;
+    // In a small task, in a large one, and before the basis was full.
+    for place in [3, 4, 0] {
+        let even = tasks[place].0.clone();
+        tasks[place].0 = longer(&even);
+        let mut stats = state(&tasks);
+        assert!(!stats.gram().is_on_grid(), "{place}");
+        // All other samples still count.
+        let (h, y) = concat(&tasks);
+        let mut exact = &h * h.transpose();
+        let ridge = 1e-3 * even.squared_norm_l2();
+        (0..100).for_each(|i| exact[(i, i)] += ridge);
+        let w =
+            faer::prelude::Solve::solve(&exact.llt(faer::Side::Lower).unwrap(), &h * one_hot(&y, CLASSES).transpose());
+        let apart = distance(&scores(&mut stats, Filter::Soft(Ridge::Fixed(ridge)), &fresh), &(w.transpose() * &fresh));
+        assert!(apart < 1e-3, "{place}: {apart:e}");
+        tasks[place].0 = even;
+    }
 }
 
 #[test]
@@ -247,7 +349,7 @@ fn a_model_whose_columns_are_orthonormal_themselves_learns_on() {
         rows: vec![Rows { count: rank, packed: None }],
         gram: vec![Step::Whole { rank, upper: Buffer::from(old.gram().to_packed()) }],
         cross: old.cross().clone(),
-        sums: (0..old.counts().len()).map(|class| Buffer::from(old.label_sum(class).to_vec())).collect(),
+        sums: (0..old.counts().len()).map(|class| Buffer::from(old.label_sum(class).unwrap().to_vec())).collect(),
         counts: old.counts().to_vec(),
         samples: old.samples(),
         losses: old.losses(),

@@ -82,7 +82,7 @@ fn algorithm_5_label_feature_covariance() {
     tasks.iter().for_each(|(h, y)| drop(absorb(&mut stats, h, y)));
     let (h, y) = concat(&tasks);
     let exact = one_hot(&y, CLASSES) * h.transpose();
-    let ours = Mat::from_fn(stats.counts().len(), WIDTH, |i, j| stats.label_sum(i)[j] as f64);
+    let ours = Mat::from_fn(stats.counts().len(), WIDTH, |i, j| stats.label_sum(i).unwrap()[j] as f64);
     assert!(relative_error(&ours, &exact.subrows(0, ours.nrows()).to_owned()) < 1e-6);
     // N = J Q holds although N is never computed from J.
     let n = &ours * basis(&stats);

@@ -59,7 +59,8 @@ fn inspect(args: &Args) -> Result<()> {
     let history: Vec<u64> = model.history().iter().map(|old| old.version).filter(|v| *v < manifest.version).collect();
     let value = json!({
         "model": raw(&args.model), "version": manifest.version, "kept_versions": history, "bytes": bytes,
-        "files": manifest.files.len(), "lift": manifest.lift, "lift_digest": manifest.lift_digest,
+        "files": manifest.files.len(), "sample_bytes": manifest.sample_bytes(),
+        "infinite_width_bytes": manifest.infinite_bytes(), "lift": manifest.lift, "lift_digest": manifest.lift_digest,
         "config": manifest.config, "encoder": manifest.encoder.name, "encoder_reference": manifest.encoder.reference, "samples": manifest.samples, "basis_rank": rank,
         "classes": manifest.classes.iter().map(|c| json!({ "label": c.label, "samples": c.count })).collect::<Vec<_>>(),
         "tasks": manifest.tasks, "calibration": manifest.calibration, "summary": summary, "verdict": verdict,
@@ -150,6 +151,7 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
          lift      {lifted}\n\
          filter    {filter}, {} schedule, at most {parts}\n\
          learned   {}{forgotten} of {} in {}, {}\n\
+         size      {}\n\
          scores    {calibrated}\n",
         shown(&args.model),
         manifest.version,
@@ -161,6 +163,7 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
         words::count(manifest.classes.len(), "class"),
         words::count(tasks.len(), "task"),
         super::parts(manifest),
+        compared(manifest),
     );
     let shown = if args.classes { manifest.classes.len() } else { 10 };
     if !manifest.classes.is_empty() {
@@ -175,6 +178,20 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
         }
     }
     text
+}
+
+/// Compares the size of the model with that of its samples, and of one of infinite width.
+fn compared(manifest: &Manifest) -> String {
+    let samples = format!("the samples alone take {} in single precision", human_bytes(manifest.sample_bytes()));
+    match manifest.keeps_samples() {
+        true => samples,
+        false => {
+            format!(
+                "{samples}; at infinite width the model keeps them and takes {}",
+                human_bytes(manifest.infinite_bytes())
+            )
+        }
+    }
 }
 
 /// Sketches eigenvalues in the terminal: one column per group, with logarithmic height.

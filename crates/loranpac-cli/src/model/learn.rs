@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use loranpac::{Features, Label, Schedule, StreamSizes, memory};
-use loranpac_data::{system, text::escape};
-use loranpac_store::{Session, TaskDigest};
+use loranpac_data::{Reader, system, text::escape};
+use loranpac_store::{Fingerprint, Session, TaskDigest};
 use serde_json::json;
 
 use super::samples::identity_of;
-use super::survey::{Division, Outlook, Survey, Task, check, refuse_again, survey};
+use super::survey::{Division, Held, Outlook, Survey, check, refuse_again, room_to_hold, survey};
 use super::{ROWS, Samples, Target, ensure_memory, init, on_threads, parts, print, raw, shown};
 use crate::faults::with_flags;
 use crate::how::How;
@@ -51,10 +51,11 @@ pub struct Args {
 }
 
 pub fn main(args: Args) -> Result<()> {
-    on_threads(args.how.threads, || learn(&args))
+    on_threads(args.how.threads, || learn(&args, room_to_hold()))
 }
 
-fn learn(args: &Args) -> Result<()> {
+/// Learns, and holds at most `room` bytes of samples between the two passes.
+fn learn(args: &Args, room: usize) -> Result<()> {
     let mut model = Session::open_to_write(&args.model)?;
     if args.task_size == Some(0) {
         bail!("--task-size 0 is not possible: a task has at least one sample");
@@ -80,11 +81,11 @@ fn learn(args: &Args) -> Result<()> {
         model.identify_encoder(&encoder)?;
         target.encoder = model.manifest().encoder.identity();
     }
-    // Every file is read in full before the first is learned, so that damage inside one of them changes nothing. Features
-    // from standard input can be read only once, when their turn comes.
+    // Every file is read in full before the first is learned, so that damage inside one of them changes nothing. Small files are
+    // held from then on. Features from standard input can be read only once, when their turn comes.
     let Args { samples, task_size, skip, again, .. } = args;
     let division = Division { samples, task_size: *task_size, skip: *skip, again: *again };
-    let mut outlook = Outlook::of(model.manifest());
+    let mut outlook = Outlook::of(model.manifest(), room);
     let mut surveys = Vec::new();
     for file in &args.files {
         let once = samples.read_once(file);
@@ -173,11 +174,15 @@ fn learn_file(
         }
         check_memory(model, &shown(file), plan, args, &known)?;
     }
-    let plan = plan.map(|plan| plan.tasks);
+    let (plan, held) = plan.map(|plan| (plan.tasks, plan.held)).unzip();
     let (mut done, mut left) = (0, 0);
     let total = plan.as_ref().map(|plan| plan.iter().map(|task| task.samples).sum::<usize>() as u64);
     let bar = Count::new(&name, total, args.how.quiet);
-    let mut reader = args.samples.open_labelled(file, target)?;
+    let is_held = matches!(held, Some(Some(_)));
+    let mut batches = match held.flatten() {
+        Some(held) => Batches::Held(held.into_iter()),
+        None => Batches::Read(Box::new(args.samples.open_labelled(file, target)?)),
+    };
     for number in 0.. {
         let planned = plan.as_ref().map(|plan| plan.get(number));
         if let Some(None) = planned {
@@ -186,17 +191,20 @@ fn learn_file(
         let size = planned.flatten().map(|task| task.samples).or(args.task_size);
         let skip = planned.flatten().is_some_and(|task| args.skip && take(&mut known, &task.digest));
         let mut digest = TaskDigest::default();
+        let mut samples = 0;
         let (mut held, mut held_labels) = (Vec::new(), Vec::new());
-        while size.is_none_or(|size| digest.samples() < size) {
-            let most = size.map_or(ROWS, |size| ROWS.min(size - digest.samples()));
-            let Some(batch) = reader.next(most)? else { break };
-            let (x, labels) = (batch.x, batch.labels.unwrap_or_default());
+        while size.is_none_or(|size| samples < size) {
+            let most = size.map_or(ROWS, |size| ROWS.min(size - samples));
+            let Some((x, labels, rows)) = batches.next(most)? else { break };
+            samples += labels.len();
             if once {
-                check(model.manifest(), Features::new(&x, dim)?, file, &batch.rows)?;
+                check(model.manifest(), Features::new(&x, dim)?, file, &rows)?;
                 let new = outlook.add(&labels);
                 outlook.warn_twins(file, &new);
             }
-            digest.add(Features::new(&x, dim)?, &labels);
+            if !is_held {
+                digest.add(Features::new(&x, dim)?, &labels);
+            }
             bar.add(labels.len() as u64);
             if skip {
                 continue;
@@ -213,11 +221,12 @@ fn learn_file(
                 model.learn(Features::new(&x, dim)?, &labels)?;
             }
         }
-        let learned = digest.finish();
-        let digest = &learned.digest;
-        if learned.samples == 0 {
+        if samples == 0 {
             break;
         }
+        // Samples that are held are those that were surveyed.
+        let learned = planned.flatten().filter(|_| is_held).cloned().unwrap_or_else(|| digest.finish());
+        let digest = &learned.digest;
         if planned.flatten().is_some_and(|task| task.digest != *digest) {
             bail!("{} has changed while it was read; nothing more of it was learned", shown(file));
         }
@@ -258,10 +267,29 @@ fn learn_file(
     Ok((done, left))
 }
 
+/// The samples of a file, batch by batch: from the first pass, or read again.
+enum Batches {
+    Held(std::vec::IntoIter<Held>),
+    Read(Box<Reader>),
+}
+
+impl Batches {
+    /// Returns the next samples, at most `most`, with their labels and, if they were read, their rows.
+    fn next(&mut self, most: usize) -> Result<Option<(Vec<f32>, Vec<Label>, Vec<usize>)>> {
+        Ok(match self {
+            // The first pass read batches of the same sizes.
+            Batches::Held(held) => held.next().map(|(x, labels)| (x, labels, Vec::new())),
+            Batches::Read(reader) => {
+                reader.next(most)?.map(|batch| (batch.x, batch.labels.unwrap_or_default(), batch.rows))
+            }
+        })
+    }
+}
+
 /// Refuses a file that would need more memory than there is. The directions on disk are mapped, and take none.
 fn check_memory(model: &Session, name: &str, plan: &Survey, args: &Args, known: &HashMap<String, usize>) -> Result<()> {
     let manifest = model.manifest();
-    let left_out = |task: &&Task| args.skip && known.contains_key(&task.digest);
+    let left_out = |task: &&Fingerprint| args.skip && known.contains_key(&task.digest);
     let new = plan.tasks.iter().filter(|task| !left_out(task)).map(|task| task.samples);
     let sizes = StreamSizes {
         samples: new.clone().sum(),
@@ -280,5 +308,52 @@ fn take(known: &mut HashMap<String, usize>, digest: &str) -> bool {
             true
         }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use loranpac::{Config, Width};
+    use loranpac_store::{LiftRecord, Manifest, Settings};
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn files_that_are_held_are_learned_as_those_that_are_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for (name, rows) in [("a.csv", 50), ("b.csv", 70)] {
+            let row = |i: usize| format!("{}.5,{}.25,{},class {}\n", i * 7 % 11, (i + rows) % 5, i, i % 3);
+            let text = format!("f0,f1,f2,label\n{}", (0..rows).map(row).collect::<String>());
+            std::fs::write(path(name), text).unwrap();
+        }
+        let lift = LiftRecord::new("relu-random", 3, Width::Finite(60), 0, 0.1).unwrap();
+        let settings = Settings { lift, config: Config::default(), keep: 0, encoder: None };
+        let learned = |name: &str, room: usize, options: &[&str]| -> Result<Manifest> {
+            let model = path(name);
+            Session::create(&model, &settings)?;
+            let files = [model.clone(), path("a.csv"), path("b.csv")].map(|path| path.display().to_string());
+            let line = ["learn", "--quiet"]
+                .iter()
+                .copied()
+                .chain(files.iter().map(String::as_str))
+                .chain(options.iter().copied());
+            learn(&Command::try_parse_from(line)?.args, room)?;
+            Ok(Manifest::read(&model.join("MANIFEST"))?)
+        };
+        for (number, options) in [&[][..], &["--task-size", "20"], &["--task-size", "7", "--defer"]].iter().enumerate()
+        {
+            // All is held; the first file alone; nothing.
+            let all =
+                [usize::MAX, 4000, 0].map(|room| learned(&format!("{number}-{room}.lrp"), room, options).unwrap());
+            assert!(all.iter().all(|manifest| *manifest == all[0]), "{options:?}");
+            assert_eq!(all[0].samples, 120);
+        }
     }
 }

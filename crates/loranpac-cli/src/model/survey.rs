@@ -1,12 +1,12 @@
 //! The first pass of `loranpac learn` over its files: everything that can be wrong with them is found before the first is
-//! learned.
+//! learned. Small files are held in memory, so that they are read once.
 
 use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use loranpac::{Features, Label};
-use loranpac_data::Reader;
+use loranpac_data::{Reader, system};
 use loranpac_store::{Encoder, Fingerprint, Manifest, Session, TaskDigest};
 
 use super::{ROWS, Samples, Target, named, note_skipped, raw, shown};
@@ -23,15 +23,18 @@ pub struct Division<'a> {
     pub again: bool,
 }
 
-/// A part of a file that is learned as one task.
-pub struct Task {
-    pub samples: usize,
-    pub digest: String,
-}
+/// The most bytes of samples that are kept from the first pass to the second, of all files together.
+const MOST_HELD: usize = 128 << 20;
+
+/// Samples as a reader returns them.
+pub type Held = (Vec<f32>, Vec<Label>);
 
 /// The results of a first pass over a file.
 pub struct Survey {
-    pub tasks: Vec<Task>,
+    /// The parts of the file that are learned as one task each.
+    pub tasks: Vec<Fingerprint>,
+    /// All samples, batch by batch, if they are few: the file is then read once.
+    pub held: Option<Vec<Held>>,
     /// Labels that neither the model nor the files before it have, in the order of their first samples.
     pub new_labels: Vec<Label>,
 }
@@ -44,13 +47,20 @@ pub struct Outlook {
     encoder: Encoder,
     /// Digests of the tasks in these files, and the files.
     tasks: HashMap<String, String>,
+    /// Bytes of samples that may still be held.
+    room: usize,
+}
+
+/// Returns the bytes of samples that may be held: few, and a small part of the memory that is left.
+pub fn room_to_hold() -> usize {
+    MOST_HELD.min(system::room().available.unwrap_or(usize::MAX) / 16)
 }
 
 impl Outlook {
-    /// The model as it is.
-    pub fn of(manifest: &Manifest) -> Outlook {
+    /// The model as it is, and the bytes of samples that may be held.
+    pub fn of(manifest: &Manifest, room: usize) -> Outlook {
         let (classes, encoder) = (manifest.classes.len(), manifest.encoder.clone());
-        let mut outlook = Outlook { labels: HashMap::new(), classes, encoder, tasks: HashMap::new() };
+        let mut outlook = Outlook { labels: HashMap::new(), classes, encoder, tasks: HashMap::new(), room };
         manifest.classes.iter().for_each(|class| drop(outlook.add(std::slice::from_ref(&class.label))));
         outlook
     }
@@ -97,6 +107,7 @@ pub fn survey(
     let mut seen = Encoder::default();
     let mut tasks = Vec::new();
     let mut new_labels = Vec::new();
+    let (mut held, mut bytes) = (Some(Vec::new()), 0);
     loop {
         let mut digest = TaskDigest::default();
         while division.task_size.is_none_or(|size| digest.samples() < size) {
@@ -108,12 +119,16 @@ pub fn survey(
             digest.add(x, &labels);
             seen.add(x);
             new_labels.extend(outlook.add(&labels));
+            bytes += size_of_val(&batch.x[..]) + labels.iter().map(label_bytes).sum::<usize>();
+            held = held.filter(|_| bytes <= outlook.room);
+            if let Some(held) = &mut held {
+                held.push((batch.x, labels));
+            }
         }
         if digest.samples() == 0 {
             break;
         }
-        let Fingerprint { digest, samples, .. } = digest.finish();
-        tasks.push(Task { samples, digest });
+        tasks.push(digest.finish());
     }
     note_skipped(&reader);
     if tasks.is_empty() {
@@ -125,10 +140,16 @@ pub fn survey(
     if let Some(reason) = outlook.encoder.unlike(&seen, outlook.classes) {
         note!("warning: the samples of {name} look like another encoder's: {reason}");
     }
+    outlook.room -= if held.is_some() { bytes } else { 0 };
     outlook.classes += new_labels.len();
     outlook.encoder.join(&seen);
     outlook.tasks.extend(tasks.iter().map(|task| (task.digest.clone(), name.clone())));
-    Ok(Survey { tasks, new_labels })
+    Ok(Survey { tasks, held, new_labels })
+}
+
+/// The bytes that a label takes in memory.
+fn label_bytes(label: &Label) -> usize {
+    size_of::<Label>() + if let Label::Text(text) = label { text.len() } else { 0 }
 }
 
 /// Refuses samples that the model cannot learn. `rows` are their rows in the file.
@@ -138,7 +159,13 @@ pub fn check(manifest: &Manifest, x: Features<'_>, file: &Path, rows: &[usize]) 
 }
 
 /// Refuses tasks that the model, or a file before this one, has, unless the user wants them skipped or learned again.
-fn check_new(model: &Session, file: &Path, division: &Division<'_>, tasks: &[Task], outlook: &Outlook) -> Result<()> {
+fn check_new(
+    model: &Session,
+    file: &Path,
+    division: &Division<'_>,
+    tasks: &[Fingerprint],
+    outlook: &Outlook,
+) -> Result<()> {
     let name = raw(file);
     let earlier = &model.manifest().tasks;
     if let Some(task) = tasks.iter().find(|task| model.task(&task.digest).is_some()) {

@@ -48,12 +48,16 @@ impl Manifest {
             return Err(format!("{count} samples or directions are more than it can have"));
         }
         let expected = if self.keeps_samples() { 0 } else { self.classes.len() };
-        let places = |place: fn(&Places) -> &Place| {
-            let all = self.classes.iter().filter_map(|class| class.places.as_ref()).map(place);
+        let places = |place: fn(&Places) -> Option<&Place>| {
+            let all = self.classes.iter().filter_map(|class| class.places.as_ref()).filter_map(place);
             all.map(|place| (&place.file, place.row)).collect::<BTreeSet<_>>().len()
         };
-        if places(|places| &places.sums) != expected || places(|places| &places.cross) != expected {
+        let sums = places(|places| places.sums.as_ref());
+        if places(|places| Some(&places.cross)) != expected || (sums != expected && !self.whole) {
             return Err("two classes share their numbers".to_owned());
+        }
+        if !self.whole && self.gram.iter().any(|step| matches!(step, GramStep::Grid { .. })) {
+            return Err("its Gram matrix is in fixed point, but its basis is not that of all unit vectors".to_owned());
         }
         let explicit = !self.basis.is_empty() || !self.gram.is_empty();
         let infinite = !self.kept.is_empty() || self.evicted.is_some();
@@ -91,7 +95,7 @@ impl Manifest {
         let mut known = 0;
         for step in &self.gram {
             known = match *step {
-                GramStep::Whole { rank, .. } => rank,
+                GramStep::Whole { rank, .. } | GramStep::Grid { rank, .. } => rank,
                 GramStep::Grow { rows, .. } if rows >= known => rows,
                 GramStep::Grow { .. } => return Err("its Gram matrix shrinks".to_owned()),
             };
@@ -101,7 +105,8 @@ impl Manifest {
         }
         for Places { sums, cross } in self.classes.iter().filter_map(|class| class.places.as_ref()) {
             let inside = |place: &Place| place.row < place.shape[0];
-            if !inside(sums) || !inside(cross) || sums.shape[1] != width || cross.shape[1] > rank {
+            let fits = |sums: &Place| inside(sums) && sums.shape[1] == width;
+            if !sums.iter().all(fits) || !inside(cross) || cross.shape[1] > rank {
                 return Err("the numbers of a class are not of the size of the model".to_owned());
             }
         }
@@ -120,11 +125,13 @@ impl Manifest {
         let basis = self.basis.iter().map(|part| (&part.file, part.columns, width, 4));
         let gram = self.gram.iter().map(|step| match step {
             GramStep::Whole { file, rank } => (file, *rank, rank.saturating_add(1), 4),
-            GramStep::Grow { file, rows, columns, .. } => (file, *rows, *columns, 8),
+            GramStep::Grid { file, rank } => (file, *rank, rank.saturating_sub(1), 2),
+            GramStep::Grow { file, rows, columns, single, .. } => (file, *rows, *columns, if *single { 4 } else { 8 }),
         });
         let places = self.classes.iter().filter_map(|class| class.places.as_ref());
         let places = places.flat_map(|Places { sums, cross }| {
-            [(&sums.file, sums.shape[0], sums.shape[1], 4), (&cross.file, cross.shape[0], cross.shape[1], 8)]
+            let sums = sums.iter().map(|place| (place, 4));
+            sums.chain([(cross, 8)]).map(|(place, size)| (&place.file, place.shape[0], place.shape[1], size))
         });
         let size = if self.config.half { 2 } else { 4 };
         let kept = self.kept.iter().map(|part| (&part.file, part.samples, dim, size));

@@ -18,9 +18,9 @@ use crate::error::Error;
 use crate::lift::LiftRecord;
 use crate::segment::FileEntry;
 
-/// Version of the format that is written. Version 1, which has no edits, and version 2, in which L is the identity, are
-/// read as well.
-pub const FORMAT: u32 = 3;
+/// Version of the format that is written. Version 1, which has no edits, version 2, in which L is the identity, and version 3,
+/// in which S has no fixed point, are read as well.
+pub const FORMAT: u32 = 4;
 
 /// Settings of a new model.
 #[derive(Debug, Clone)]
@@ -110,10 +110,18 @@ pub struct ClassEntry {
 /// The location of the numbers of a class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Places {
-    /// Its column of J.
-    pub sums: Place,
+    /// Its column of J; None where Q is the identity, and the row of N is the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sums: Option<Place>,
     /// Its row of N; missing values at the end are zero.
     pub cross: Place,
+}
+
+impl Places {
+    /// Returns both.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Place> {
+        self.sums.iter().chain([&self.cross])
+    }
 }
 
 /// A row of the tensor `sums` or `cross` of a file.
@@ -186,6 +194,14 @@ pub enum GramStep {
         /// Its size.
         rank: usize,
     },
+    /// S is given in fixed point, and the increments after it are rounded to its grid: tensors `diagonal`, and `gram`, what is
+    /// above the diagonal, column after column.
+    Grid {
+        /// The file.
+        file: String,
+        /// Its size.
+        rank: usize,
+    },
     /// `S <- [S 0; 0 0] + F F'`: tensor `factor.INDEX`, a column of F in each row.
     Grow {
         /// The file.
@@ -196,6 +212,9 @@ pub enum GramStep {
         rows: usize,
         /// Columns of F.
         columns: usize,
+        /// Whether its numbers are in single precision.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        single: bool,
     },
 }
 
@@ -361,9 +380,9 @@ impl Manifest {
     /// Returns all files that it refers to.
     pub fn needs(&self) -> BTreeSet<&str> {
         let places = self.classes.iter().filter_map(|class| class.places.as_ref());
-        let classes = places.flat_map(|places| [&places.sums.file, &places.cross.file]);
+        let classes = places.flat_map(Places::all).map(|place| &place.file);
         let gram = self.gram.iter().map(|step| match step {
-            GramStep::Whole { file, .. } | GramStep::Grow { file, .. } => file,
+            GramStep::Whole { file, .. } | GramStep::Grid { file, .. } | GramStep::Grow { file, .. } => file,
         });
         let files = self.basis.iter().map(|part| &part.file).chain(classes).chain(gram);
         let files =

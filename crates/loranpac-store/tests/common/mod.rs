@@ -40,7 +40,7 @@ pub fn tasks(count: usize) -> Vec<Task> {
     (0..count).map(task).collect()
 }
 
-fn settings(width: usize, config: Config) -> Settings {
+pub fn settings(width: usize, config: Config) -> Settings {
     let lift =
         LiftRecord { name: "relu-random".to_owned(), dim: DIM, width: Width::Finite(width), seed: 3, gamma: 0.1 };
     Settings { lift, config, keep: 1, encoder: None }
@@ -58,7 +58,15 @@ pub fn tiny() -> Settings {
     settings(12, small().config)
 }
 
-/// Soft, hard, the paper's schedule, and one that compresses.
+/// Of more samples than features, so that it has no basis.
+pub fn whole() -> Settings {
+    settings(40, Config { chunk: 10, ..small().config })
+}
+
+/// The number of kinds of finite width.
+pub const FINITE: usize = 5;
+
+/// Soft, hard, the paper's schedule, one that compresses, and one without a basis; and those of infinite width.
 pub fn every_kind() -> Vec<Settings> {
     let hard = Filter::Hard { truncation: Truncation::Fraction(0.25), ridge: 0.0 };
     let late = Config { filter: hard, ..Config::default() };
@@ -67,6 +75,7 @@ pub fn every_kind() -> Vec<Settings> {
         settings(500, late),
         settings(500, Config { schedule: Schedule::Paper, ..late }),
         settings(500, Config { max_rank: 45, chunk: 20, ..late }),
+        whole(),
         infinite(soft().config),
         infinite(Config { half: true, ..late }),
         infinite(Config { max_rank: 60, chunk: 20, ..soft().config }),

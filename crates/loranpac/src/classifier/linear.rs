@@ -44,6 +44,15 @@ pub(super) fn padded(x: Features<'_>) -> (Vec<f32>, usize) {
     (padded, n)
 }
 
+/// Lifts samples into `work`, with zeros as further samples up to [`MIN_BATCH`].
+pub(super) fn lift_batch<'a>(map: &dyn FeatureMap, x: Features<'_>, work: &'a mut Vec<f32>) -> MatMut<'a, f32> {
+    if x.len() >= MIN_BATCH {
+        return lift_into(map, x.as_matrix(), work);
+    }
+    let (padded, n) = padded(x);
+    lift_into(map, MatRef::from_column_major_slice(&padded, x.dim(), n), work)
+}
+
 /// Computes `H' W + b`, a chunk of samples at a time.
 pub(super) fn linear_scores(
     map: &dyn FeatureMap,
@@ -52,20 +61,35 @@ pub(super) fn linear_scores(
     bias: &[f32],
     values: &mut Vec<f32>,
 ) {
-    let classes = weights.ncols();
     let mut work = Vec::new();
     for part in x.chunks(CHUNK) {
-        let short = (part.len() < MIN_BATCH).then(|| padded(part));
-        let columns = match &short {
-            Some((padded, n)) => MatRef::from_column_major_slice(padded, x.dim(), *n),
-            None => part.as_matrix(),
-        };
-        let h = lift_into(map, columns, &mut work);
-        let mut scores = Mat::<f32>::zeros(h.ncols(), classes);
-        matmul(&mut scores, Accum::Replace, h.rb().transpose(), weights, 1.0, par());
-        for i in 0..part.len() {
-            values.extend((0..classes).map(|j| scores[(i, j)] + bias.get(j).unwrap_or(&0.0)));
+        let h = lift_batch(map, part, &mut work);
+        scores_of_batch(h.rb(), part.len(), weights, bias, values);
+    }
+}
+
+/// Computes `H' W + b` for lifted samples, a chunk at a time.
+pub(super) fn scores_of_lifted(h: MatRef<'_, f32>, weights: &Mat<f32>, bias: &[f32], values: &mut Vec<f32>) {
+    for first in (0..h.ncols()).step_by(CHUNK) {
+        let count = CHUNK.min(h.ncols() - first);
+        let part = h.subcols(first, count);
+        if count >= MIN_BATCH {
+            scores_of_batch(part, count, weights, bias, values);
+        } else {
+            let mut padded = part.to_owned();
+            padded.resize_with(h.nrows(), MIN_BATCH, |_, _| 0.0);
+            scores_of_batch(padded.as_ref(), count, weights, bias, values);
         }
+    }
+}
+
+/// Computes `H' W + b` for the first `count` columns of H, which has at least [`MIN_BATCH`].
+fn scores_of_batch(h: MatRef<'_, f32>, count: usize, weights: &Mat<f32>, bias: &[f32], values: &mut Vec<f32>) {
+    let classes = weights.ncols();
+    let mut scores = Mat::<f32>::zeros(h.ncols(), classes);
+    matmul(&mut scores, Accum::Replace, h.transpose(), weights, 1.0, par());
+    for i in 0..count {
+        values.extend((0..classes).map(|j| scores[(i, j)] + bias.get(j).unwrap_or(&0.0)));
     }
 }
 

@@ -1,6 +1,7 @@
 //! The classifier: an immutable value that threads share and that is cheap to clone.
 
 mod kernel;
+mod lifted;
 mod linear;
 
 use std::fmt;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use faer::{Mat, MatRef};
 
 pub(crate) use kernel::{KernelDirections, KernelScorer, extend_kernel, whiten};
+pub use lifted::LiftedSamples;
 pub(crate) use linear::unit_columns;
 use linear::{coordinates, cosines, linear_scores};
 

@@ -144,5 +144,6 @@ pub(crate) fn limits<T: Scalar>(stats: &Statistics<T>, max_rank: usize) -> Limit
         samples: stats.samples(),
         max_rank,
         keep_null: stats.keeps_null_directions(),
+        on_grid: stats.is_on_grid(),
     }
 }

@@ -56,6 +56,8 @@ pub(crate) struct Limits {
     pub max_rank: usize,
     /// Whether null directions are kept.
     pub keep_null: bool,
+    /// Whether S is in fixed point.
+    pub on_grid: bool,
 }
 
 impl Problem<'_> {
@@ -69,7 +71,7 @@ impl Problem<'_> {
             Filter::Hard { truncation, ridge } => self.hard(&mut x, truncation, ridge)?,
             Filter::Soft(ridge) => {
                 let ridge = self.ridge(ridge)?;
-                self.gram.solve(&mut x, ridge)?;
+                let ((), ridge) = self.raising(ridge, |gram, ridge| gram.solve(&mut x, ridge))?;
                 Facts {
                     kept: x.ncols(),
                     ridge,
@@ -146,13 +148,32 @@ impl Problem<'_> {
         Ok(ridge.max(floor))
     }
 
+    /// Calls `f` with a ridge that makes S definite. Where S is in fixed point, many roundings may have added more than the floor
+    /// below which no ridge is tried, and a larger one is needed. Returns it as well.
+    fn raising<R>(
+        &mut self,
+        ridge: f64,
+        mut f: impl FnMut(&mut Gram, f64) -> Result<R, Error>,
+    ) -> Result<(R, f64), Error> {
+        let attempts = if self.gram.is_on_grid() { 16 } else { 1 };
+        let mut ridges = (0..attempts).map(|attempt| ridge * 4f64.powi(attempt)).peekable();
+        loop {
+            let ridge = ridges.next().unwrap_or(ridge);
+            match f(self.gram, ridge) {
+                Err(Error::NotPositiveDefinite { .. }) if ridges.peek().is_some() => {}
+                outcome => return outcome.map(|value| (value, ridge)),
+            }
+        }
+    }
+
     fn geometric_mean(&mut self, floor: f64) -> Result<f64, Error> {
         match self.side {
             Side::Primal { .. } => {
                 // The basis has no null directions, except for features that were never active.
                 let dead = self.gram.zeros_on_diagonal();
                 let left = self.gram.rank() - dead;
-                let log = self.gram.log_det(floor)? - dead as f64 * floor.ln();
+                let (log, floor) = self.raising(floor, Gram::log_det)?;
+                let log = log - dead as f64 * floor.ln();
                 Ok(if left == 0 { floor } else { (log / left as f64).exp() })
             }
             Side::Dual { .. } => Ok(geometric_mean(self.gram)?.unwrap_or(floor)),
@@ -212,7 +233,11 @@ impl Limits {
         if self.keep_null {
             return k;
         }
-        k.min(mu.iter().take_while(|&&v| v > rounding(mu)).count())
+        let noise = match self.on_grid {
+            true => rounding(mu).max(Gram::grid_noise(mu.len(), mu.iter().sum())),
+            false => rounding(mu),
+        };
+        k.min(mu.iter().take_while(|&&v| v > noise).count())
     }
 }
 

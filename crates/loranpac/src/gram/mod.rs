@@ -6,6 +6,7 @@
 //! factors and Householder vectors need no second r x r matrix. Only this module calls an eigensolver.
 
 mod eigen;
+mod grid;
 mod solve;
 
 use std::ops::Range;
@@ -18,6 +19,7 @@ use rayon::prelude::*;
 
 pub(crate) use crate::tridiagonal::Reduced;
 pub use eigen::Eigen;
+pub use grid::Grid;
 
 use crate::linalg::{mirror_upper, par};
 
@@ -32,6 +34,8 @@ pub struct Gram {
     stride: usize,
     /// The diagonal of S; the diagonal of `store` belongs to the scratch.
     diagonal: Vec<f64>,
+    /// Whether S is in fixed point; see [`Grid`].
+    on_grid: bool,
 }
 
 impl Gram {
@@ -85,10 +89,13 @@ impl Gram {
     /// S <- [ S + C C'   C Rn' ;  Rn C'   Rn Rn' ]
     /// ```
     ///
-    /// `c` is r x m, `rn` p x m. Cost: `r^2 m` flops in f64.
+    /// `c` is r x m, `rn` p x m. Cost: `r^2 m` flops in f64. A matrix on its grid to which no directions are added stays there.
     pub fn grow(&mut self, c: MatRef<'_, f64>, rn: MatRef<'_, f64>) {
         let (r, p) = (self.rank(), rn.nrows());
         assert_eq!(c.nrows(), r);
+        if self.on_grid && p == 0 {
+            return self.add_and_round(c);
+        }
         self.reserve(r + p);
         self.diagonal.resize(r + p, 0.0);
         self.restore_diagonal();
@@ -108,6 +115,7 @@ impl Gram {
         self.diagonal.resize(r + p, 0.0);
         fill(self.view_mut().subcols_mut(r, p));
         let stride = self.stride;
+        self.on_grid = false;
         (r..r + p).for_each(|i| self.diagonal[i] = self.store[i * stride + i]);
     }
 
@@ -181,6 +189,7 @@ impl Gram {
         // Memory that is read before it is written is mapped twice, page by page: 1.5 s for 800 MB.
         self.store.par_chunks_mut(1 << 20).for_each(|chunk| chunk.fill(0.0));
         self.diagonal = values.to_vec();
+        self.on_grid = false;
     }
 
     /// Computes `S <- sum over j of values_j v_j v_j'`.
@@ -236,6 +245,7 @@ impl Gram {
             column.subrows_mut(0, j).iter_mut().zip(g.0.col(j).iter()).for_each(|(s, g)| *s += *g);
         });
         self.diagonal.iter_mut().zip(g.1).for_each(|(s, g)| *s += *g);
+        self.on_grid = false;
     }
 
     /// Computes `S <- S + A A'` for A of r rows.
@@ -250,9 +260,10 @@ impl Gram {
         2.0 * above + self.diagonal.iter().map(|v| v * v).sum::<f64>()
     }
 
-    /// Returns the level below which ridges are lost in the rounding of S: `r eps max(S_ii)`.
+    /// Returns the level below which ridges are lost in the rounding of S: `r eps max(S_ii)`, or that of its grid.
     pub fn rounding_floor(&self) -> f64 {
-        self.rank() as f64 * f64::EPSILON * self.scale()
+        let exact = self.rank() as f64 * f64::EPSILON * self.scale();
+        if self.on_grid { exact.max(Gram::grid_noise(self.rank(), self.trace())) } else { exact }
     }
 
     /// Returns the largest diagonal entry: S divided by it has entries of at most 1.
@@ -274,7 +285,9 @@ impl Gram {
         self.diagonal.iter().enumerate().for_each(|(i, v)| self.store[i * stride + i] = *v);
     }
 
+    /// Ends a change of S in `store`.
     fn save_diagonal(&mut self) {
+        self.on_grid = false;
         let stride = self.stride;
         self.diagonal.iter_mut().enumerate().for_each(|(i, v)| *v = self.store[i * stride + i]);
     }

@@ -5,7 +5,6 @@ use faer::{Mat, MatMut};
 
 use super::Statistics;
 use crate::basis::{BLOCK, Split};
-use crate::buffer::Buffer;
 use crate::delta::Delta;
 use crate::error::Error;
 use crate::linalg::{cleared_norms, column_norms};
@@ -62,13 +61,26 @@ impl<T: Scalar> Statistics<T> {
             true => self.gram().add_gram(&other.gram),
             false => self.gram().add_turned(f.as_ref(), &other.gram),
         }
-        self.add_classes(other, classes);
-        self.outside |= other.outside;
-        self.cross.resize_with(self.counts.len(), rank, |_, _| 0.0);
+        let all = classes.iter().map(|class| class + 1).max().unwrap_or(0).max(self.counts.len());
+        self.add_classes(all);
+        self.cross.resize_with(all, rank, |_, _| 0.0);
+        for (i, &class) in classes.iter().enumerate() {
+            self.counts[class] += other.counts[i];
+            if let (Some(sum), Some(added)) = (self.sums.get_mut(class), other.sums.get(i)) {
+                sum.to_mut().iter_mut().zip(added.iter()).for_each(|(sum, v)| *sum += *v);
+            }
+        }
+        let whole = self.basis.is_whole();
+        self.outside |= other.outside && !whole;
         if self.outside {
             self.cross = self.project_label_sums();
         } else {
-            let turned = if other.basis.is_whole() { other.cross.clone() } else { &other.cross * f.transpose() };
+            let turned = match other.outside {
+                // N is J, of which N_B has a part only.
+                true => Mat::from_fn(other.sums.len(), rank, |i, j| other.sums[i][j].to_f64()),
+                false if other.basis.is_whole() => other.cross.clone(),
+                false => &other.cross * f.transpose(),
+            };
             for (i, &class) in classes.iter().enumerate() {
                 (0..rank).for_each(|j| self.cross[(class, j)] += turned[(i, j)]);
             }
@@ -84,28 +96,19 @@ impl<T: Scalar> Statistics<T> {
         self.losses.capped += past.capped;
         self.losses.dropped += past.dropped;
         self.losses.assumed += past.assumed;
+        self.fit_grid();
         let mut delta = Delta::of_classes(classes.iter().copied(), self.counts.len());
         delta.append(Delta::replaced_basis(self.counts.len()));
         delta
-    }
-
-    /// Adds the label sums, `J <- J + J_B`, and the counts.
-    fn add_classes(&mut self, other: &Statistics<T>, classes: &[usize]) {
-        let width = self.basis.width();
-        let all = classes.iter().map(|class| class + 1).max().unwrap_or(0).max(self.counts.len());
-        self.counts.resize(all, 0);
-        self.sums.resize_with(all, || Buffer::from(vec![T::from_f64(0.0); width]));
-        for (i, &class) in classes.iter().enumerate() {
-            self.counts[class] += other.counts[i];
-            self.sums[class].to_mut().iter_mut().zip(other.sums[i].iter()).for_each(|(sum, v)| *sum += *v);
-        }
     }
 
     /// Removes a class from J and N; the classes after it move up by one. Its samples stay in S.
     ///
     /// All other classes are marked dirty: files that hold them together with this class must be written without it.
     pub fn forget(&mut self, class: usize) -> Delta {
-        self.sums.remove(class);
+        if !self.basis.is_whole() {
+            self.sums.remove(class);
+        }
         self.counts.remove(class);
         let place = |i: usize| if i < class { i } else { i + 1 };
         self.cross = Mat::from_fn(self.counts.len(), self.cross.ncols(), |i, j| self.cross[(place(i), j)]);
@@ -117,7 +120,6 @@ impl<T: Scalar> Statistics<T> {
     pub fn relabel(&mut self, mut h: MatMut<'_, T>, from: &[usize], to: &[usize]) -> Result<(usize, Delta), Error> {
         assert_eq!((h.ncols(), h.ncols()), (from.len(), to.len()));
         self.check_counts(from)?;
-        let width = self.basis.width();
         let all = to.iter().map(|class| class + 1).max().unwrap_or(0).max(self.counts.len());
         let norms = cleared_norms(h.rb_mut());
         let kept = h.rb().to_owned();
@@ -125,8 +127,7 @@ impl<T: Scalar> Statistics<T> {
         self.check_learned(&outside, &norms)?;
         let unchecked = self.unproven(&known, from)?;
         self.losses.assumed += unchecked;
-        self.counts.resize(all, 0);
-        self.sums.resize_with(all, || Buffer::from(vec![T::from_f64(0.0); width]));
+        self.add_classes(all);
         self.cross.resize_with(all, self.basis.rank(), |_, _| 0.0);
         for sample in 0..from.len() {
             for (class, sign) in [(from[sample], -1.0), (to[sample], 1.0)] {
@@ -161,6 +162,7 @@ impl<T: Scalar> Statistics<T> {
         // The remainder of a direction that only these samples had is rounding of its coordinates.
         let longest = norms.iter().copied().fold(0.0, f64::max);
         let floor = 4.0 * self.drop.max(1.0) * T::EPSILON * longest * longest;
+        let floor = if old.is_on_grid() { floor.max(old.rounding_floor()) } else { floor };
         let left = self.samples.saturating_sub(classes.len()).max(1) as f64;
         if floor > ROUNDED_AWAY * self.gram.trace().max(0.0) / left && longest > 0.0 {
             self.gram = old;
@@ -202,9 +204,13 @@ impl<T: Scalar> Statistics<T> {
             let rotation = self
                 .basis
                 .rotation(kept.ncols(), |range| kept.subcols(range.start, range.len()).transpose().to_owned());
+            if self.basis.is_whole() {
+                self.restore_label_sums();
+            }
             self.cross = &self.cross * kept;
             self.keep_directions(&eigen.values[..rank - removed], rotation);
         }
+        self.fit_grid();
         // Other samples may have had small components along the removed directions, and J still has them.
         self.outside |= removed > 0;
         self.losses.assumed += unchecked;
@@ -292,7 +298,9 @@ impl<T: Scalar> Statistics<T> {
     /// Adds a sample to a class in J and N, or subtracts it.
     fn shift(&mut self, class: usize, sign: f64, h: faer::ColRef<'_, T>, known: faer::ColRef<'_, f64>) {
         let scale = T::from_f64(sign);
-        self.sums[class].to_mut().iter_mut().zip(h.iter()).for_each(|(sum, v)| *sum += *v * scale);
+        if let Some(sum) = self.sums.get_mut(class) {
+            sum.to_mut().iter_mut().zip(h.iter()).for_each(|(sum, v)| *sum += *v * scale);
+        }
         (0..known.nrows()).for_each(|i| self.cross[(class, i)] += sign * known[i]);
     }
 }

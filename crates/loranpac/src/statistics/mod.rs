@@ -108,6 +108,8 @@ impl Losses {
 /// J  E x c   (Y H')', one column per class  N  c x r   J Q, f64, kept up to date without touching J
 /// M, n_c     samples in all and per class
 /// ```
+///
+/// Where Q is the identity, N is J, and there is no other.
 #[derive(Debug, Clone)]
 pub struct Statistics<T> {
     basis: Basis<T>,
@@ -116,7 +118,7 @@ pub struct Statistics<T> {
     /// Increments of S, in this order, that are applied when it is first used.
     pending: Vec<Step>,
     cross: Mat<f64>,
-    /// J by columns, one per class.
+    /// J by columns, one per class; none where Q is the identity.
     sums: Vec<Buffer<T>>,
     counts: Vec<usize>,
     samples: usize,
@@ -186,6 +188,9 @@ impl<T: Scalar> Statistics<T> {
                     // `from_state` has checked the sizes.
                     self.gram = Arc::new(Gram::from_packed(&upper, rank).unwrap_or_default());
                 }
+                Step::Grid { diagonal, numbers } => {
+                    self.gram = Arc::new(Gram::from_grid(&diagonal, &numbers).unwrap_or_default());
+                }
                 Step::Grow(factor) => self.grow(&factor),
             }
         }
@@ -201,13 +206,16 @@ impl<T: Scalar> Statistics<T> {
         &self.cross
     }
 
-    /// Returns J of one class, `sum of h`: E numbers.
-    pub fn label_sum(&self, class: usize) -> &[T] {
-        &self.sums[class]
+    /// Returns J of one class, `sum of h`: E numbers. None if Q is the identity: then it is the row of N.
+    pub fn label_sum(&self, class: usize) -> Option<&[T]> {
+        self.sums.get(class).map(|sum| &**sum)
     }
 
     /// Computes J Q as a product. Cost: `2 E r c` flops.
     pub fn project_label_sums(&self) -> Mat<f64> {
+        if self.sums.is_empty() {
+            return self.cross.clone();
+        }
         self.project_label_sums_onto(0, Mat::zeros(self.sums.len(), 0).as_ref())
     }
 
@@ -278,12 +286,13 @@ impl<T: Scalar> Statistics<T> {
         self.losses.add(std::mem::take(&mut self.latest_cut));
         let known_classes = self.counts.len();
         let all_classes = classes.iter().map(|class| class + 1).max().unwrap_or(0).max(known_classes);
-        self.counts.resize(all_classes, 0);
-        self.sums.resize_with(all_classes, || Buffer::from(vec![T::from_f64(0.0); width]));
+        self.add_classes(all_classes);
         classes.iter().for_each(|&class| self.counts[class] += 1);
         self.samples += classes.len();
 
-        self.add_label_sums(h.rb(), classes);
+        if !self.basis.is_whole() {
+            self.add_label_sums(h.rb(), classes);
+        }
         let rank = self.basis.rank();
         let Split { known, new, left_out } = self.basis.absorb(h, &norms, self.drop * T::EPSILON);
         // |H H' - (H - R) (H - R)'| <= sum of 2 |h| |r| + |r|^2
@@ -307,12 +316,19 @@ impl<T: Scalar> Statistics<T> {
         }
         self.cross = cross;
         let mut delta = Delta::of_classes(classes.iter().copied(), all_classes);
-        if self.basis.is_whole() && classes.len() * SMALL_SHARE > width {
-            self.gram().add(known.as_ref());
-            delta.drop_factors();
-            return delta;
+        let whole = self.basis.is_whole();
+        if whole {
+            let energy: f64 = norms.iter().map(|norm| norm * norm).sum();
+            let changed = self.set_grid(self.fits_grid(self.trace() + energy));
+            if changed || classes.len() * SMALL_SHARE > width {
+                self.gram().add(known.as_ref());
+                delta.drop_factors();
+                return delta;
+            }
         }
         let factor = Factor::new(known.as_ref(), new.as_ref());
+        // Whole features have the precision of f32 themselves.
+        let factor = if whole { factor.rounded() } else { factor };
         if self.pending.is_empty() {
             self.grow(&factor);
         } else {
@@ -323,6 +339,15 @@ impl<T: Scalar> Statistics<T> {
         }
         delta.factors.push(factor);
         delta
+    }
+
+    /// Adds classes without samples, up to this number of classes.
+    fn add_classes(&mut self, classes: usize) {
+        self.counts.resize(classes, 0);
+        if !self.basis.is_whole() {
+            let width = self.basis.width();
+            self.sums.resize_with(classes, || Buffer::from(vec![T::from_f64(0.0); width]));
+        }
     }
 
     /// Adds samples to the label sums J (Algorithm 5).
@@ -377,12 +402,18 @@ impl<T: Scalar> Statistics<T> {
         self.losses.add(cut);
         self.losses.capped += cut.directions;
         self.outside = true;
+        let was_whole = self.basis.is_whole();
+        if was_whole {
+            self.restore_label_sums();
+        }
         self.cross = cross;
         self.keep_directions(&values, rotation);
-        Ok(Delta::replaced_basis(self.counts.len()))
+        let classes = self.counts.len();
+        Ok(if was_whole { Delta::everything(classes) } else { Delta::replaced_basis(classes) })
     }
 
-    /// Keeps eigenvectors V of S, given `L^-T V`: `Q <- Q V`, `S <- diag(mu)`. The caller has changed N.
+    /// Keeps eigenvectors V of S, given `L^-T V`: `Q <- Q V`, `S <- diag(mu)`. The caller has changed N, and restored J where
+    /// there was no basis.
     fn keep_directions(&mut self, values: &[f64], rotation: Mat<T>) {
         self.gram().set_diagonal(&values.iter().map(|v| v.max(0.0)).collect::<Vec<_>>());
         self.basis.rotate(rotation);

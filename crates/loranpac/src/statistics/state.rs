@@ -20,6 +20,13 @@ pub enum Step {
         /// `r (r + 1) / 2` numbers.
         upper: Buffer<f64>,
     },
+    /// S is given in fixed point; see [`crate::internals::Grid`]. The increments after it are rounded to its grid.
+    Grid {
+        /// The diagonal.
+        diagonal: Buffer<f64>,
+        /// The `r (r - 1) / 2` numbers above it, column after column.
+        numbers: Buffer<i32>,
+    },
     /// An increment is added.
     Grow(Factor),
 }
@@ -38,7 +45,7 @@ pub struct State<T> {
     pub gram: Vec<Step>,
     /// N, c x r.
     pub cross: Mat<f64>,
-    /// J by columns, one per class.
+    /// J by columns, one per class; none where Q is the identity, and J is N.
     pub sums: Vec<Buffer<T>>,
     /// Samples of each class.
     pub counts: Vec<usize>,
@@ -67,6 +74,10 @@ impl<T: Scalar> Statistics<T> {
                     let numbers = rank.checked_add(1)?.checked_mul(*rank)? / 2;
                     (numbers == upper.len()).then_some(*rank)?
                 }
+                Step::Grid { diagonal, numbers } => {
+                    let known = diagonal.len();
+                    (known.checked_mul(known.saturating_sub(1))? / 2 == numbers.len()).then_some(known)?
+                }
                 Step::Grow(factor) => (factor.rows() >= known).then_some(factor.rows())?,
             };
             if known > rank {
@@ -74,12 +85,14 @@ impl<T: Scalar> Statistics<T> {
             }
         }
         let classes = counts.len();
-        let sizes = known == rank && (cross.nrows(), cross.ncols()) == (classes, rank) && sums.len() == classes;
-        if !sizes || sums.iter().any(|sum| sum.len() != width) {
+        let basis = Basis::from_parts(width, rank, basis, &rows)?;
+        let sizes = known == rank && (cross.nrows(), cross.ncols()) == (classes, rank);
+        let expected = if basis.is_whole() { 0 } else { classes };
+        if !sizes || sums.len() != expected || sums.iter().any(|sum| sum.len() != width) {
             return None;
         }
         Some(Statistics {
-            basis: Basis::from_parts(width, rank, basis, &rows)?,
+            basis,
             gram: Arc::default(),
             pending: gram,
             cross,

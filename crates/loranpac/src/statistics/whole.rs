@@ -1,8 +1,16 @@
-//! Statistics of more samples than lifted features: Q is the identity, and `S = H H'`.
+//! Statistics of more samples than lifted features: Q is the identity, and `S = H H'`. J is N, and not kept apart from it.
 
-use super::Statistics;
+use super::{Statistics, Step};
+use crate::buffer::Buffer;
 use crate::delta::Delta;
 use crate::scalar::Scalar;
+
+/// S is kept in fixed point from this share of E more samples than features on: its smallest eigenvalues are then far above
+/// the rounding.
+const MARGIN: usize = 8;
+/// S stays in double precision if its mean energy per sample is this many times that of the mean of any class: the rounding
+/// is relative to the longest samples.
+const UNEVEN: f64 = 1e4;
 
 impl<T: Scalar> Statistics<T> {
     /// Returns whether Q has as many directions as features were ever active, so that unit vectors serve as well.
@@ -28,6 +36,64 @@ impl<T: Scalar> Statistics<T> {
             self.cross = self.project_label_sums();
             self.outside = false;
         }
+        self.sums = Vec::new();
+        self.fit_grid();
         Delta::replaced_basis(self.counts.len())
+    }
+
+    /// Computes J from N, before Q ceases to be the identity.
+    pub(super) fn restore_label_sums(&mut self) {
+        let row = |row: faer::RowRef<'_, f64>| row.iter().map(|v| T::from_f64(*v)).collect::<Vec<_>>();
+        self.sums = self.cross.row_iter().map(|n| Buffer::from(row(n))).collect();
+    }
+
+    /// Returns whether S is in fixed point, or will be when its pending increments have been applied.
+    pub(crate) fn is_on_grid(&self) -> bool {
+        let given = self.pending.iter().rev().find_map(|step| match step {
+            Step::Grid { .. } => Some(true),
+            Step::Whole { .. } => Some(false),
+            Step::Grow(_) => None,
+        });
+        given.unwrap_or_else(|| self.gram.is_on_grid())
+    }
+
+    /// Returns whether S, with this trace, can be kept in fixed point: where there is no basis, and what the rounding adds is
+    /// far below all that matters. What a cut has removed must stay zero.
+    pub(super) fn fits_grid(&self, trace: f64) -> bool {
+        let width = self.basis.width();
+        let never_cut = self.losses.cuts == 0 && self.latest_cut.directions == 0;
+        self.basis.is_whole() && never_cut && self.samples >= width + width / MARGIN && {
+            let energy = |(n, count): (faer::RowRef<'_, f64>, &usize)| n.squared_norm_l2() / (*count as f64).powi(2);
+            let means = self.cross.row_iter().zip(&self.counts).map(energy).filter(|energy| *energy > 0.0);
+            trace / self.samples as f64 <= UNEVEN * means.fold(f64::INFINITY, f64::min)
+        }
+    }
+
+    /// Changes S to fixed point or back; returns whether it was not so before.
+    pub(super) fn set_grid(&mut self, fits: bool) -> bool {
+        if fits == self.is_on_grid() {
+            return false;
+        }
+        match fits {
+            true => self.gram().round(),
+            false => self.gram().leave_grid(),
+        }
+        true
+    }
+
+    /// Changes S to fixed point, or back, after it has changed.
+    pub(super) fn fit_grid(&mut self) {
+        if self.basis.is_whole() {
+            self.set_grid(self.fits_grid(self.trace()));
+        }
+    }
+
+    /// Returns the trace of S, without the pending increments being applied.
+    pub(super) fn trace(&self) -> f64 {
+        self.pending.iter().fold(self.gram.trace(), |trace, step| match step {
+            Step::Whole { rank, upper } => (0..*rank).map(|j| upper[j * (j + 3) / 2]).sum(),
+            Step::Grid { diagonal, .. } => diagonal.iter().sum(),
+            Step::Grow(factor) => trace + factor.matrix().squared_norm_l2(),
+        })
     }
 }

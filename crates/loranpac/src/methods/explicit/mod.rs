@@ -14,6 +14,7 @@ use crate::delta::{Delta, Receiver};
 use crate::error::Error;
 use crate::features::Features;
 use crate::filter::{self, Facts, Filter, Novelty};
+use crate::gram::Grid;
 use crate::label::{Label, LabelTable};
 use crate::learner::{Learner, StreamSizes, Summary, check_task};
 use crate::lift::{FeatureMap, FeatureSpace};
@@ -58,6 +59,11 @@ impl ExplicitModel {
     /// Returns the upper triangle of S, column after column.
     pub fn packed_gram(&mut self) -> Vec<f64> {
         self.stats.shared_gram().to_packed()
+    }
+
+    /// Returns S in fixed point, if it is.
+    pub fn fixed_gram(&mut self) -> Option<Grid> {
+        self.stats.shared_gram().to_grid()
     }
 
     /// Restores a classifier that was formed from the same statistics (W transposed, E x c); returns false if the size

@@ -145,7 +145,7 @@ impl KernelModel {
     fn limits(&self) -> Limits {
         // Beyond a cap there are more samples than rows, and the truncated share refers to the rows.
         let Config { max_rank, .. } = self.config;
-        Limits { width: self.len(), samples: self.state.learned(), max_rank, keep_null: false }
+        Limits { width: self.len(), samples: self.state.learned(), max_rank, keep_null: false, on_grid: false }
     }
 
     /// Forms the classifier from many samples without K; None if it needs K in double precision.
