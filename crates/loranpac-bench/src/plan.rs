@@ -213,7 +213,7 @@ impl<'m> Plan<'m> {
                     None => error,
                 })?;
             let kept = lifted_bytes(spec, data, width)?;
-            let all = bytes(spec.max_rank).saturating_add(kept.saturating_add(kept / OVERHEAD));
+            let all = bytes(spec.cap()).saturating_add(kept.saturating_add(kept / OVERHEAD));
             *keep_lifted = kept > 0 && all <= available && room.ensure(all, method, advice).is_ok();
         }
         Ok(())
