@@ -39,7 +39,7 @@ class ContinualClassifier(Editing, Prediction, Facts):
         Cut when the classifier is formed, or after every task as in the paper's Algorithm 4.
     max_rank : int, optional
         Number of directions to which the basis is cut, by default 10,000 (at infinite width, of samples, by default
-        all). Between cuts it has up to ``max_rank + max(max_rank // 4, 384)``.
+        all). Between cuts it has up to ``1.6 * max_rank`` (fewer above 9,000).
     gamma : float, optional
         Inverse width of the kernel behind Fourier features.
     random_state : int

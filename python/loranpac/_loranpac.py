@@ -39,7 +39,7 @@ class LoRanPACClassifier(ContinualClassifier):
     max_rank : int, optional
         Number of directions to which the basis is cut, by default 10,000. At infinite width, the number of samples that
         are kept, by default all. Between cuts it has up to
-        ``max_rank + max(max_rank // 4, 384)``, each of 4 E bytes.
+        ``1.6 * max_rank`` (fewer above 9,000), each of 4 E bytes.
     lift : str
         Feature map.
     gamma : float, optional

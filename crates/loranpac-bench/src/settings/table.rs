@@ -94,8 +94,8 @@ pub const SETTINGS: &[Setting] = &[
         name: "max-rank",
         section: METHOD,
         placeholder: "R",
-        help: "Cut to R directions, the paper's r_max; up to R + max(R/4, 384) are kept between cuts. Default 10000; at infinite \
-               width, where it is samples that are kept, all of them",
+        help: "Cut to R directions, the paper's r_max; up to 1.6 R are kept between cuts (fewer above 9000). Default 10000; at \
+               infinite width, where it is samples that are kept, all of them",
         read: |spec, value| {
             spec.max_rank = Some(value.count(1)?);
             Ok(())

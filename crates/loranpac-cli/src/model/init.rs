@@ -68,8 +68,8 @@ pub struct Args {
     /// Hard: cut when the classifier is formed, or after every task as in the paper
     #[arg(long, value_enum, default_value = "late")]
     schedule: ScheduleArg,
-    /// Cut to R directions (samples at infinite width); up to R + max(R/4, 384) are kept between cuts [default: 10000; at
-    /// infinite width all samples]
+    /// Cut to R directions (samples at infinite width); up to 1.6 R are kept between cuts, fewer above 9000 [default: 10000;
+    /// at infinite width all samples]
     #[arg(long, value_name = "R")]
     max_rank: Option<usize>,
     /// Earlier versions to keep, for rollback
