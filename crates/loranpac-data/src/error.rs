@@ -319,7 +319,9 @@ pub enum LineProblem {
 
 /// The setting that chooses among columns.
 fn chosen_with(what: &str) -> String {
-    let settings = ["features", "label", "text"];
-    let setting = settings.into_iter().find(|setting| what.starts_with(setting));
-    setting.map_or_else(String::new, |setting| format!(", or choose it with `{setting}`"))
+    match what.split(' ').next() {
+        Some("split" | "domain") => String::new(),
+        Some(setting @ ("label" | "text")) => format!(", or choose it with `{setting}`"),
+        _ => ", or choose it with `features` or `label`".to_owned(),
+    }
 }

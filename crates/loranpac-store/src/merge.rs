@@ -37,7 +37,13 @@ pub fn merge(mut parts: Vec<(String, &mut Session)>, again: bool) -> Result<Merg
             let (first_lift, second_lift) = (words(&manifest.lift), words(&other.lift));
             return Err(Error::DifferentLifts { first, second, first_lift, second_lift });
         }
-        if other.config != manifest.config {
+        let mut config = other.config;
+        if manifest.keeps_samples() {
+            // The default cap on kept samples depends on the version that made a model.
+            let cap = config.max_rank.min(manifest.config.max_rank);
+            (config.max_rank, manifest.config.max_rank) = (cap, cap);
+        }
+        if config != manifest.config {
             return Err(Error::DifferentSettings { first: first_name.clone(), second: name.clone() });
         }
         let twin = other.tasks.iter().find(|task| manifest.tasks.iter().any(|known| known.digest == task.digest));

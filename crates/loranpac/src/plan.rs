@@ -41,10 +41,10 @@ impl Plan {
         // Rows of N, the rotations, and the reflections of the second stage of the reduction.
         let factorise = sum(&[product(&[3, 8, rank, classes]), ROTATIONS, square / 2]);
         // Reflections, both halves of the eigenvectors of the tridiagonal matrix, and eigenvectors of S, some at a time.
-        let decompose = sum(&[square / 2, square / 2, product(&[5, 8, rank, STRIP])]);
+        let decompose = |kept: usize| sum(&[square / 2, square / 2, product(&[5, 8, rank, STRIP.min(kept)])]);
         let factorise = match (self.full_eigen, self.compressed) {
-            (true, _) => factorise.max(decompose.saturating_add(square)),
-            (false, Some(kept)) => factorise.max(decompose.saturating_add(product(&[4, rank, kept]))),
+            (true, _) => factorise.max(decompose(rank).saturating_add(square)),
+            (false, Some(kept)) => factorise.max(decompose(kept).saturating_add(product(&[4, rank, kept]))),
             (false, None) => factorise,
         };
         let factorise = if self.keep_null { factorise.saturating_add(square) } else { factorise };

@@ -155,10 +155,10 @@ fn manifests() -> Vec<Way> {
     };
     let missing = |model: &Path| fs::remove_file(model.join("MANIFEST")).unwrap();
     vec![
-        first_line("a newer format", 5, |line| line.replace(" 3 ", " 99 ") + "\n"),
-        first_line("format 0", 3, |line| line.replace(" 3 ", " 0 ") + "\n"),
-        first_line("format +3", 3, |line| line.replace(" 3 ", " +3 ") + "\n"),
-        first_line("a format beyond all numbers", 3, |line| line.replace(" 3 ", " 99999999999999999999 ") + "\n"),
+        first_line("a newer format", 5, |line| line.replace(" 4 ", " 99 ") + "\n"),
+        first_line("format 0", 3, |line| line.replace(" 4 ", " 0 ") + "\n"),
+        first_line("format +4", 3, |line| line.replace(" 4 ", " +4 ") + "\n"),
+        first_line("a format beyond all numbers", 3, |line| line.replace(" 4 ", " 99999999999999999999 ") + "\n"),
         first_line("CRLF", 3, |line| line.to_owned() + "\r\n"),
         first_line("another checksum", 3, |line| {
             let other = if line.ends_with('0') { '1' } else { '0' };
