@@ -6,7 +6,8 @@ use crate::error::Error;
 use crate::memory::{human_bytes, product, sum};
 use crate::width::Width;
 
-/// Bytes of the rotations that the hard filter holds at a time, with their checkpoints.
+/// Most bytes of the rotations that the hard filter holds at a time, with their checkpoints. All rotations of r directions take
+/// about 14 r^2 bytes, in memory that doubles as it grows.
 const ROTATIONS: usize = 24 << 20;
 
 /// The sizes that determine the memory of a LoRanPAC model.
@@ -39,7 +40,7 @@ impl Plan {
         let (work, scoring) = (product(&[4, width, chunk]), product(&[4, width, CHUNK]));
         let absorb = product(&[copies - 1, 4, width, chunk]).saturating_add(product(&[8, 8, rank, chunk]));
         // Rows of N, the rotations, and the reflections of the second stage of the reduction.
-        let factorise = sum(&[product(&[3, 8, rank, classes]), ROTATIONS, square / 2]);
+        let factorise = sum(&[product(&[3, 8, rank, classes]), ROTATIONS.min(square.saturating_mul(4)), square / 2]);
         // Reflections, both halves of the eigenvectors of the tridiagonal matrix, and eigenvectors of S, some at a time.
         let decompose = |kept: usize| sum(&[square / 2, square / 2, product(&[5, 8, rank, STRIP.min(kept)])]);
         let factorise = match (self.full_eigen, self.compressed) {
