@@ -267,6 +267,9 @@ fn learn_file(
     Ok((done, left))
 }
 
+/// Features, labels and, if they were read, rows.
+type Batch = (Vec<f32>, Vec<Label>, Vec<usize>);
+
 /// The samples of a file, batch by batch: from the first pass, or read again.
 enum Batches {
     Held(std::vec::IntoIter<Held>),
@@ -274,8 +277,8 @@ enum Batches {
 }
 
 impl Batches {
-    /// Returns the next samples, at most `most`, with their labels and, if they were read, their rows.
-    fn next(&mut self, most: usize) -> Result<Option<(Vec<f32>, Vec<Label>, Vec<usize>)>> {
+    /// Returns the next samples, at most `most`.
+    fn next(&mut self, most: usize) -> Result<Option<Batch>> {
         Ok(match self {
             // The first pass read batches of the same sizes.
             Batches::Held(held) => held.next().map(|(x, labels)| (x, labels, Vec::new())),
