@@ -10,7 +10,7 @@ pub(crate) const BAND: usize = 32;
 /// Rows of a matrix that are transformed together, column by column: enough lanes to fill the widest vectors.
 pub(crate) const LANES: usize = 16;
 
-/// Reflections `I - v v' / tau`: for every column that is reduced, those that chase its bulge down the band, BAND rows apart.
+/// Reflections `I - v v' / tau`: each reduced column has those that chase its bulge down the band, BAND rows apart.
 ///
 /// They are applied in another order than they were made: the reflections at the same distance down the band, of BAND
 /// columns in turn, belong together. They meet the same 2 BAND rows, which stay in the first cache meanwhile, and those
