@@ -197,6 +197,27 @@ fn an_encoder_is_found_again_by_its_digest() {
 }
 
 #[test]
+fn the_encoder_of_a_model_of_features_is_found_by_its_name_or_digest() {
+    let place = Place::new();
+    let (photos, elsewhere) = (images(place.path()).display().to_string(), place.path().join("encoders"));
+    let weights = elsewhere.join("any-name");
+    vit(&weights, 1);
+    let (features, model) = (place.at("photos.npz"), place.at("m.lrp"));
+    place.say(&["embed", &weights.display().to_string(), &photos, "-o", &features]);
+    place.say(&["init", &model, "--like", &features, "--width", "50"]);
+    place.say(&["learn", &model, &features]);
+    place.refused(&["predict", &model, &photos], &["the encoder vit_test with the digest", "LORANPAC_ENCODERS"]);
+    let found = place.command(&["predict", &model, &photos]).env("LORANPAC_ENCODERS", &elsewhere).output().unwrap();
+    assert_eq!(lines(&stdout(&found)).len(), 5);
+    // An encoder that is built in needs no folder.
+    let (_, table) = place.tickets();
+    place.say(&["embed", "text-ngrams", &table, "-o", &features]);
+    let model = place.at("texts.lrp");
+    place.say(&["init", &model, "--like", &features, "--width", "50"]);
+    place.say(&["learn", &model, &table]);
+}
+
+#[test]
 fn a_server_in_a_model_is_contacted_only_if_the_user_names_it() {
     let place = Place::new();
     let (model, table) = place.tickets();

@@ -1,5 +1,7 @@
 //! What can be wrong with an image, an embedding server, or an ONNX file.
 
+use std::time::Duration;
+
 /// Why an image was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -71,8 +73,11 @@ pub enum ServerProblem {
     /// It did not answer.
     #[error("no answer: {0}")]
     Unreachable(String),
+    /// It did not answer in time, or not to the end.
+    #[error("no complete answer within {0:?}; `timeout` allows more")]
+    Timeout(Duration),
     /// It refused the request.
-    #[error("status {status}: {message}")]
+    #[error("status {status}{}{message}", if message.is_empty() { "" } else { ": " })]
     Status {
         /// The status of its answer.
         status: u16,

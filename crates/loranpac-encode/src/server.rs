@@ -36,6 +36,8 @@ pub struct Server {
     dim: usize,
     /// Features of [`PROBE`].
     probe: Vec<f32>,
+    /// The time that a request may take.
+    limit: Duration,
     /// Pause after the first failed attempt; it doubles after each.
     pause: Duration,
 }
@@ -86,7 +88,8 @@ impl Server {
             .build();
         let key = std::env::var(KEY).ok().filter(|key| !key.is_empty());
         let agent = Agent::new_with_config(config);
-        let mut server = Server { agent, address: address.to_owned(), model, key, dim: 0, probe: Vec::new(), pause };
+        let (address, probe) = (address.to_owned(), Vec::new());
+        let mut server = Server { agent, address, model, key, dim: 0, probe, limit, pause };
         server.probe = server.request(&[PROBE])?;
         server.dim = server.probe.len();
         Ok(server)
@@ -128,7 +131,7 @@ impl Server {
                         | ureq::Error::HostNotFound
                         | ureq::Error::ConnectionFailed
                 );
-                return Err((ServerProblem::Unreachable(error.to_string()), passing.then_some(Duration::ZERO)));
+                return Err((self.silence(&error), passing.then_some(Duration::ZERO)));
             }
         };
         let status = response.status();
@@ -148,9 +151,17 @@ impl Server {
             ureq::Error::BodyExceedsLimit(_) => {
                 (ServerProblem::Answer(format!("it is longer than {} MiB", limit >> 20)), None)
             }
-            error => (ServerProblem::Unreachable(error.to_string()), Some(Duration::ZERO)),
+            error => (self.silence(&error), Some(Duration::ZERO)),
         })?;
         features(&text, texts.len(), self.dim).map_err(|problem| (problem, None))
+    }
+
+    /// Why there is no answer.
+    fn silence(&self, error: &ureq::Error) -> ServerProblem {
+        match error {
+            ureq::Error::Timeout(_) => ServerProblem::Timeout(self.limit),
+            other => ServerProblem::Unreachable(other.to_string()),
+        }
     }
 
     fn refuse(&self, problem: ServerProblem) -> Error {
@@ -380,7 +391,7 @@ mod tests {
         });
         let slow = Server::with_pause(&address, Duration::from_millis(100), Duration::from_millis(1));
         let error = slow.map(|_| ()).unwrap_err().to_string();
-        assert!(error.contains("timeout"), "{error}");
+        assert!(error.contains("no complete answer within 100ms; `timeout` allows more"), "{error}");
     }
 
     #[test]

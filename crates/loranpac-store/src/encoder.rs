@@ -34,6 +34,13 @@ impl Identity {
         *self == Identity::default()
     }
 
+    /// Where to look for the encoder, and its digest: its recorded place or, if only its features were seen, its name.
+    pub fn place(&self) -> Option<(&str, &str)> {
+        let reference = self.reference.as_ref()?;
+        let place = reference.location.as_ref().or(self.name.as_ref())?;
+        Some((place, &reference.digest))
+    }
+
     /// Checks what was read from a file.
     pub(crate) fn check(&self) -> Result<(), String> {
         let hex = |text: &str| text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));

@@ -101,7 +101,7 @@ impl Target {
         Ok(Target { class, ..self })
     }
 
-    /// Whether the encoder can be opened again.
+    /// Whether the encoder's place is recorded.
     fn has_encoder(&self) -> bool {
         self.encoder.reference.as_ref().is_some_and(|reference| reference.location.is_some())
     }
@@ -253,7 +253,7 @@ impl Samples {
 
     /// Refuses images and texts if there is no encoder for them.
     fn check_encoder(&self, path: &Path, target: &Target) -> Result<()> {
-        if self.encoder.is_none() && !target.has_encoder() {
+        if self.encoder.is_none() && target.encoder.place().is_none() {
             let known = match &target.encoder.name {
                 Some(name) => format!("the model records only the name of its own ({}), not where it is", escape(name)),
                 None => "the model has none".to_owned(),
@@ -305,12 +305,10 @@ impl Samples {
         }
         let reference = target.encoder.reference.as_ref();
         let options = self.encoding.options_of(reference, &target.path);
-        let encoder: Arc<dyn Encoder> = match (&self.encoder, reference) {
+        let encoder: Arc<dyn Encoder> = match (&self.encoder, target.encoder.place()) {
             (Some(name), _) => loranpac_encode::open(name, &options)?.into(),
-            (None, Some(Reference { location: Some(location), digest, .. })) => {
-                loranpac_encode::find(location, digest, &target.path, &options)?.into()
-            }
-            _ => bail!("{} has no encoder; give one with --encoder", shown(&target.path)),
+            (None, Some((place, digest))) => loranpac_encode::find(place, digest, &target.path, &options)?.into(),
+            (None, None) => bail!("{} has no encoder; give one with --encoder", shown(&target.path)),
         };
         target.require(&identity_of(&encoded_by(&*encoder)))?;
         Ok(target.opened.get_or_init(|| encoder).clone())

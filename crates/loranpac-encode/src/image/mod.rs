@@ -7,9 +7,11 @@
 
 mod colour;
 mod jpeg;
+mod png;
 mod tiff;
 mod webp;
 
+use std::borrow::Cow;
 use std::io::Cursor;
 
 use ::image::{
@@ -42,7 +44,8 @@ pub const EXTENSIONS: &[&str] = &["jpg", "jpeg", "jpe", "jfif", "png", "apng", "
 pub struct Limits {
     /// Pixels.
     pub pixels: u64,
-    /// Bytes of memory that decoding may need, besides the file and up to 128 MiB for the directory of a TIFF file.
+    /// Bytes of memory that decoding may need, besides the file (twice, if it is a PNG file with a colour profile) and up to
+    /// 128 MiB for the directory of a TIFF file.
     pub bytes: u64,
 }
 
@@ -73,6 +76,7 @@ pub(crate) fn claimed_pixels(bytes: &[u8]) -> u64 {
         Ok(ImageFormat::Jpeg) => jpeg::size(bytes),
         Ok(ImageFormat::Tiff) if tiff::check_directory(bytes).is_err() => None,
         Ok(format) => fenced(|| {
+            let bytes = without_profiles(bytes, format);
             let decoder = ImageReader::with_format(Cursor::new(bytes), format).into_decoder();
             decoder.ok().map(|decoder| decoder.dimensions())
         })
@@ -107,7 +111,7 @@ fn pixels(bytes: &[u8], limits: &Limits) -> Result<Image, ImageProblem> {
             upright(width, height, pixels, orientation)
         }
         // The decoders of other crates may panic.
-        format => fenced(|| other(bytes, format, limits)).unwrap_or_else(|e| Err(ImageProblem::Damaged(e.to_string()))),
+        format => fenced(|| other(&without_profiles(bytes, format), format, limits)).unwrap_or_else(|e| Err(ImageProblem::Damaged(e.to_string()))),
     }
 }
 
@@ -119,6 +123,11 @@ fn format(bytes: &[u8]) -> Result<ImageFormat, ImageProblem> {
         true => ImageProblem::Empty,
         false => ImageProblem::UnknownFormat,
     })
+}
+
+/// A file without colour profiles that its decoder would unpack.
+fn without_profiles(bytes: &[u8], format: ImageFormat) -> Cow<'_, [u8]> {
+    if format == ImageFormat::Png { png::without_profiles(bytes) } else { Cow::Borrowed(bytes) }
 }
 
 /// Decodes every format but JPEG.
