@@ -111,7 +111,8 @@ fn pixels(bytes: &[u8], limits: &Limits) -> Result<Image, ImageProblem> {
             upright(width, height, pixels, orientation)
         }
         // The decoders of other crates may panic.
-        format => fenced(|| other(&without_profiles(bytes, format), format, limits)).unwrap_or_else(|e| Err(ImageProblem::Damaged(e.to_string()))),
+        format => fenced(|| other(&without_profiles(bytes, format), format, limits))
+            .unwrap_or_else(|e| Err(ImageProblem::Damaged(e.to_string()))),
     }
 }
 
