@@ -37,8 +37,8 @@ impl Identity {
     /// Where to look for the encoder, and its digest: its recorded place or, if only its features were seen, its name.
     pub fn place(&self) -> Option<(&str, &str)> {
         let reference = self.reference.as_ref()?;
-        let place = reference.location.as_ref().or(self.name.as_ref())?;
-        Some((place, &reference.digest))
+        let place = reference.location.as_deref().or(self.name.as_deref())?;
+        Some((place, reference.digest.as_str()))
     }
 
     /// Checks what was read from a file.
