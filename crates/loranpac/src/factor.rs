@@ -3,6 +3,7 @@
 use faer::{Mat, MatRef};
 
 use crate::buffer::Buffer;
+use crate::linalg::transposed;
 
 /// An increment of S: `S <- [S 0; 0 0] + F F'`.
 ///
@@ -49,14 +50,16 @@ impl Factor {
     /// `[C; Rn]' = G R` and orthonormal G, `F = R'`.
     pub(crate) fn new(known: MatRef<'_, f64>, new: MatRef<'_, f64>) -> Self {
         let rows = known.nrows() + new.nrows();
-        let stacked = Mat::from_fn(known.ncols(), rows, |sample, i| {
-            if i < known.nrows() { known[(i, sample)] } else { new[(i - known.nrows(), sample)] }
-        });
-        let qr = stacked.qr();
-        let r = qr.thin_R();
-        let columns = r.nrows();
-        let entries = (0..columns).flat_map(|j| (0..rows).map(move |i| if i >= j { r[(j, i)] } else { 0.0 }));
-        Factor { rows, columns, data: Buffer::from(entries.collect::<Vec<_>>()), single: false }
+        let mut stacked = Mat::zeros(known.ncols(), rows);
+        stacked.as_mut().subcols_mut(0, known.nrows()).copy_from(transposed::<f64, f64>(known));
+        stacked.as_mut().subcols_mut(known.nrows(), new.nrows()).copy_from(new.transpose());
+        let f: Mat<f64> = transposed(stacked.qr().thin_R());
+        let columns = f.ncols();
+        let mut data = Vec::with_capacity(rows * columns);
+        for (j, column) in f.col_iter().enumerate() {
+            data.extend(std::iter::repeat_n(0.0, j).chain(column.iter().skip(j).copied()));
+        }
+        Factor { rows, columns, data: Buffer::from(data), single: false }
     }
 
     /// Returns the number of rows of F: the rank of the basis afterwards.
