@@ -1,8 +1,10 @@
 //! The increment of S by a chunk of samples, as a triangular factor.
 
-use faer::{Mat, MatRef};
+use faer::linalg::matmul::matmul;
+use faer::{Accum, Mat, MatMut, MatRef};
 
 use crate::buffer::Buffer;
+use crate::linalg::par;
 
 /// An increment of S: `S <- [S 0; 0 0] + F F'`.
 ///
@@ -48,15 +50,26 @@ impl Factor {
     /// Computes the triangular factor for samples with coordinates C in the old directions and Rn in the new ones: with
     /// `[C; Rn]' = G R` and orthonormal G, `F = R'`.
     pub(crate) fn new(known: MatRef<'_, f64>, new: MatRef<'_, f64>) -> Self {
-        let rows = known.nrows() + new.nrows();
-        let stacked = Mat::from_fn(known.ncols(), rows, |sample, i| {
-            if i < known.nrows() { known[(i, sample)] } else { new[(i - known.nrows(), sample)] }
-        });
-        let qr = stacked.qr();
-        let r = qr.thin_R();
-        let columns = r.nrows();
-        let entries = (0..columns).flat_map(|j| (0..rows).map(move |i| if i >= j { r[(j, i)] } else { 0.0 }));
-        Factor { rows, columns, data: Buffer::from(entries.collect::<Vec<_>>()), single: false }
+        let (rows, samples) = (known.nrows() + new.nrows(), known.ncols());
+        let mut stacked = Mat::zeros(rows, samples);
+        stacked.as_mut().subrows_mut(0, known.nrows()).copy_from(known);
+        stacked.as_mut().subrows_mut(known.nrows(), new.nrows()).copy_from(new);
+        // The first rows decide on G; the others are a product.
+        let columns = rows.min(samples);
+        let qr = stacked.as_ref().subrows(0, columns).transpose().qr();
+        let (g, r) = (qr.compute_thin_Q(), qr.thin_R());
+        let mut data = vec![0.0; rows * columns];
+        let mut f = MatMut::from_column_major_slice_mut(&mut data, rows, columns);
+        (0..columns).for_each(|j| (j..columns).for_each(|i| f[(i, j)] = r[(j, i)]));
+        matmul(
+            f.subrows_mut(columns, rows - columns),
+            Accum::Replace,
+            stacked.as_ref().subrows(columns, rows - columns),
+            &g,
+            1.0,
+            par(),
+        );
+        Factor { rows, columns, data: data.into(), single: false }
     }
 
     /// Returns the number of rows of F: the rank of the basis afterwards.

@@ -133,16 +133,25 @@ impl<T: Scalar> Columns<T> {
         self.project_onto(h, 0)
     }
 
-    /// Computes `H' Q` for the columns of Q from `first` on.
+    /// Computes `H' Q` for the columns of Q from `first` on. With several blocks for each thread, a thread multiplies whole
+    /// blocks: tasks of few samples leave too little in a product to divide it.
     pub fn project_onto(&self, h: MatRef<'_, T>, first: usize) -> Mat<T> {
         let mut c = Mat::zeros(h.ncols(), self.rank - first);
+        let mut rest = c.as_mut();
+        let mut products = Vec::new();
         for (at, q) in self.blocks() {
             let skip = first.saturating_sub(at).min(q.ncols());
-            let q = q.subcols(skip, q.ncols() - skip);
-            if q.ncols() > 0 {
-                let c = c.as_mut().subcols_mut(at + skip - first, q.ncols());
-                matmul(c, Accum::Replace, h.transpose(), q, T::from_f64(1.0), par());
-            }
+            let (target, others) = rest.split_at_col_mut(q.ncols() - skip);
+            products.push((target, q.subcols(skip, q.ncols() - skip)));
+            rest = others;
+        }
+        let multiply = |(c, q): (MatMut<'_, T>, MatRef<'_, T>), par: Par| {
+            matmul(c, Accum::Replace, h.transpose(), q, T::from_f64(1.0), par);
+        };
+        if products.len() >= 4 * rayon::current_num_threads() {
+            products.into_par_iter().for_each(|product| multiply(product, Par::Seq));
+        } else {
+            products.into_iter().for_each(|product| multiply(product, par()));
         }
         c
     }

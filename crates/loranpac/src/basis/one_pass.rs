@@ -34,7 +34,7 @@ const STARTERS: usize = 16;
 const SHARED: f64 = 0.5;
 /// The energy of a unit column outside the basis from which a single product of f32 is accurate enough: L is computed from
 /// a difference whose rounding is divided by it.
-const SURE: f64 = 0.1;
+const SURE: f64 = 0.01;
 /// The least energy of a remainder that passes again. A true direction, above the drop level, keeps nearly all of it;
 /// rounding noise inside the span of the basis does not.
 const TRUE_DIRECTION: f64 = 1e-2;

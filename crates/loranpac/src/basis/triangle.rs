@@ -6,6 +6,7 @@ use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
 use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Accum, MatMut, MatRef};
+use rayon::prelude::*;
 
 use super::columns::BLOCK;
 use crate::buffer::Buffer;
@@ -46,16 +47,21 @@ impl Triangle {
     }
 
     /// Appends rows; `value` returns an entry by its row and column, and is called for the lower triangle only.
-    pub fn append(&mut self, count: usize, value: impl Fn(usize, usize) -> f64) {
-        for i in self.rows..self.rows + count {
-            if i.is_multiple_of(BLOCK) {
-                let length = BLOCK * (i + BLOCK);
-                self.blocks.push(Buffer::from(vec![0.0; length]));
+    pub fn append(&mut self, count: usize, value: impl Fn(usize, usize) -> f64 + Sync) {
+        let end = self.rows + count;
+        while self.rows < end {
+            let (index, start) = (self.rows / BLOCK, self.rows % BLOCK);
+            if start == 0 {
+                self.blocks.push(Buffer::from(vec![0.0; BLOCK * (self.rows + BLOCK)]));
             }
-            let block = self.blocks[i / BLOCK].to_mut();
-            (0..=i).for_each(|j| block[j * BLOCK + i % BLOCK] = value(i, j));
+            let rows = self.rows..end.min((index + 1) * BLOCK);
+            // Column after column, as they are stored.
+            self.blocks[index].to_mut().par_chunks_mut(BLOCK).enumerate().for_each(|(j, column)| {
+                let below = rows.start.max(j)..rows.end;
+                below.for_each(|i| column[i % BLOCK] = value(i, j));
+            });
+            self.rows = rows.end;
         }
-        self.rows += count;
     }
 
     /// Returns the rows from `first` on, each up to its diagonal.

@@ -299,16 +299,17 @@ impl<T: Scalar> Statistics<T> {
         let change = |(norm, left): (&f64, &f64)| left * (2.0 * norm + left);
         self.losses.dropped += norms.iter().zip(&left_out).map(change).sum::<f64>();
 
+        // Column after column, as N is stored.
         let mut cross = Mat::zeros(all_classes, rank + new.nrows());
-        cross.as_mut().submatrix_mut(0, 0, known_classes, rank).copy_from(&self.cross);
-        for (sample, &class) in classes.iter().enumerate() {
-            for i in 0..rank {
-                cross[(class, i)] += known[(i, sample)];
-            }
-            for i in 0..new.nrows() {
-                cross[(class, rank + i)] += new[(i, sample)];
-            }
-        }
+        cross.par_col_iter_mut().enumerate().for_each(|(i, mut column)| {
+            let added = if i < rank {
+                column.rb_mut().subrows_mut(0, known_classes).copy_from(self.cross.col(i));
+                known.row(i)
+            } else {
+                new.row(i - rank)
+            };
+            classes.iter().zip(added.iter()).for_each(|(&class, value)| column[class] += value);
+        });
         if self.outside {
             // J has components outside the old basis, which may lie along the new directions.
             let onto = self.project_label_sums_onto(rank, cross.as_ref().subcols(0, rank));
