@@ -12,7 +12,7 @@ use crate::choice::Choice;
 use crate::error::Error;
 use crate::metrics::{AccuracyMatrix, mean};
 use crate::spec::Spec;
-use crate::stream::Task;
+use crate::stream::{self, Task};
 use loranpac_data::system;
 use loranpac_data::{Dataset, EncodedBy};
 
@@ -324,7 +324,8 @@ impl Subject for OnFeatures<'_> {
 impl Experiment<'_> {
     /// Makes the run on features. Returns [`Error::Interrupted`] if `watch` breaks before the last task.
     pub fn run(&self, dataset: &Dataset, watch: Watch<'_>) -> Result<Run, Error> {
-        let learner = self.method.build(&self.options)?;
+        let mut learner = self.method.build(&self.options)?;
+        learner.expect(&stream::sizes(dataset, self.tasks));
         let keep_lifted = self.keep_lifted;
         self.run_subject(
             &mut OnFeatures { learner, dataset, classifier: None, lifted: None, keep_lifted },

@@ -40,6 +40,9 @@ pub trait Learner: Send {
     /// excluded.
     fn state_bytes(&self) -> usize;
 
+    /// Announces the sizes of the stream that begins. Results do not depend on it; memory that grows need not be moved.
+    fn expect(&mut self, _stream: &StreamSizes) {}
+
     /// Estimates the peak memory in bytes for a stream of these sizes.
     fn peak_bytes(&self, stream: &StreamSizes) -> usize;
 }

@@ -46,7 +46,16 @@ impl Gram {
 
     /// Returns the bytes held in memory.
     pub fn bytes(&self) -> usize {
-        (self.store.len() + self.diagonal.len()) * size_of::<f64>()
+        (self.rank() * self.stride + self.diagonal.len()) * size_of::<f64>()
+    }
+
+    /// Prepares an empty matrix for this many directions, so that it grows without moving. The system provides the memory as
+    /// it is used.
+    pub fn expect(&mut self, rank: usize) {
+        if self.rank() == 0 {
+            self.stride = rank.div_ceil(STEP) * STEP;
+            self.store = vec![0.0; self.stride * self.stride];
+        }
     }
 
     /// Returns the trace of S: the energy of all features seen.

@@ -169,6 +169,10 @@ impl Learner for Model {
         either!(self, model => model.state_bytes())
     }
 
+    fn expect(&mut self, stream: &StreamSizes) {
+        either!(self, model => model.expect(stream));
+    }
+
     fn peak_bytes(&self, stream: &StreamSizes) -> usize {
         either!(self, model => model.peak_bytes(stream))
     }

@@ -275,6 +275,13 @@ impl<T: Scalar> Statistics<T> {
         self.basis.bytes() + self.gram.bytes() + cross + sums
     }
 
+    /// Prepares empty statistics for a basis of this rank.
+    pub fn expect(&mut self, rank: usize) {
+        if self.pending.is_empty() {
+            Arc::make_mut(&mut self.gram).expect(rank);
+        }
+    }
+
     /// Adds lifted samples `h` (E x m, destroyed) of the given classes (indices; new ones are added).
     ///
     /// N needs no product with J: with `H = Q C + Qn Rn`, `(J + Y H') [Q Qn] = [N + Y C',  J Qn + Y Rn']`, and

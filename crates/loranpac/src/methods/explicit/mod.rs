@@ -159,6 +159,24 @@ impl ExplicitModel {
             false => Ok(Delta::none(self.table.len())),
         }
     }
+
+    /// Returns the sizes that the model reaches in a stream.
+    fn plan(&self, stream: &StreamSizes) -> Plan {
+        let Config { filter, max_rank, schedule, chunk, drop, .. } = self.config;
+        let paper = schedule == Schedule::Paper;
+        let width = self.lifted.width();
+        let most = stream.samples.min(width);
+        let step = if paper { stream.largest_task } else { chunk.min(stream.largest_task) };
+        Plan {
+            width,
+            rank: most.min(Plan::peak_rank(max_rank, chunk, step)),
+            classes: stream.classes,
+            chunk: chunk.min(stream.largest_task),
+            keep_null: drop == 0.0,
+            full_eigen: paper && matches!(filter, Filter::Hard { .. }),
+            compressed: (most > basis_with_slack(max_rank, chunk)).then_some(max_rank),
+        }
+    }
 }
 
 impl Learner for ExplicitModel {
@@ -210,21 +228,11 @@ impl Learner for ExplicitModel {
         self.stats.bytes() + self.classifier.as_ref().map_or(0, Classifier::bytes) + self.lifted.bytes()
     }
 
+    fn expect(&mut self, stream: &StreamSizes) {
+        self.stats.expect(self.plan(stream).rank);
+    }
+
     fn peak_bytes(&self, stream: &StreamSizes) -> usize {
-        let Config { filter, max_rank, schedule, chunk, drop, .. } = self.config;
-        let paper = schedule == Schedule::Paper;
-        let width = self.lifted.width();
-        let most = stream.samples.min(width);
-        let step = if paper { stream.largest_task } else { chunk.min(stream.largest_task) };
-        let plan = Plan {
-            width,
-            rank: most.min(Plan::peak_rank(max_rank, chunk, step)),
-            classes: stream.classes,
-            chunk: chunk.min(stream.largest_task),
-            keep_null: drop == 0.0,
-            full_eigen: paper && matches!(filter, Filter::Hard { .. }),
-            compressed: (most > basis_with_slack(max_rank, chunk)).then_some(max_rank),
-        };
-        plan.peak()
+        self.plan(stream).peak()
     }
 }
