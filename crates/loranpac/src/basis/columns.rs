@@ -133,8 +133,7 @@ impl<T: Scalar> Columns<T> {
         self.project_onto(h, 0)
     }
 
-    /// Computes `H' Q` for the columns of Q from `first` on. With several blocks for each thread, a thread multiplies whole
-    /// blocks: tasks of few samples leave too little in a product to divide it.
+    /// Computes `H' Q` for the columns of Q from `first` on.
     pub fn project_onto(&self, h: MatRef<'_, T>, first: usize) -> Mat<T> {
         let mut c = Mat::zeros(h.ncols(), self.rank - first);
         let mut rest = c.as_mut();
@@ -145,15 +144,35 @@ impl<T: Scalar> Columns<T> {
             products.push((target, q.subcols(skip, q.ncols() - skip)));
             rest = others;
         }
-        let multiply = |(c, q): (MatMut<'_, T>, MatRef<'_, T>), par: Par| {
-            matmul(c, Accum::Replace, h.transpose(), q, T::from_f64(1.0), par);
-        };
-        if products.len() >= 4 * rayon::current_num_threads() {
-            products.into_par_iter().for_each(|product| multiply(product, Par::Seq));
-        } else {
-            products.into_iter().for_each(|product| multiply(product, par()));
-        }
+        by_threads(products, |(c, q), par| matmul(c, Accum::Replace, h.transpose(), q, T::from_f64(1.0), par));
         c
+    }
+
+    /// Computes `Q' H` (r x m) by products of a few rows each, which are added in f64: their rounding is that of few terms.
+    pub fn project_wide(&self, h: MatRef<'_, T>) -> Mat<f64> {
+        const ROWS: usize = 1024;
+        let mut x = Mat::zeros(self.rank, h.ncols());
+        let mut rest = x.as_mut();
+        let mut products = Vec::new();
+        for (_, q) in self.blocks() {
+            let (target, others) = rest.split_at_row_mut(q.ncols());
+            products.push((target, q));
+            rest = others;
+        }
+        by_threads(products, |(mut x, q), par| {
+            let mut product = Mat::<T>::zeros(h.ncols(), q.ncols());
+            let mut sum = Mat::<f64>::zeros(h.ncols(), q.ncols());
+            for start in (0..self.width).step_by(ROWS) {
+                let rows = ROWS.min(self.width - start);
+                let (h, q) = (h.subrows(start, rows).transpose(), q.subrows(start, rows));
+                matmul(&mut product, Accum::Replace, h, q, T::from_f64(1.0), par);
+                for (sum, product) in sum.col_iter_mut().zip(product.col_iter()) {
+                    sum.iter_mut().zip(product.iter()).for_each(|(sum, v)| *sum += v.to_f64());
+                }
+            }
+            x.copy_from(sum.transpose());
+        });
+        x
     }
 
     /// Computes `H <- H + alpha Q C` for C of r rows.
@@ -256,6 +275,16 @@ impl<T: Scalar> Columns<T> {
         let back = self.project(x.as_ref());
         let products = (0..self.rank).map(|i| (back[(0, i)].to_f64() - random_sign(i)).abs()).fold(0.0, f64::max);
         lengths.max(products / (self.rank as f64).sqrt())
+    }
+}
+
+/// Computes products with blocks. With several for each thread, a thread computes whole products: tasks of few samples leave too
+/// little in one to divide it.
+fn by_threads<P: Send>(products: Vec<P>, multiply: impl Fn(P, Par) + Sync) {
+    if products.len() >= 4 * rayon::current_num_threads() {
+        products.into_par_iter().for_each(|product| multiply(product, Par::Seq));
+    } else {
+        products.into_iter().for_each(|product| multiply(product, par()));
     }
 }
 

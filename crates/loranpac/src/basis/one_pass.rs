@@ -23,7 +23,7 @@ use rayon::prelude::*;
 
 use super::triangle::Triangle;
 use super::{Basis, Split};
-use crate::linalg::{add_product_lower, cast, cholesky_lower, dot, gram, par, transposed};
+use crate::linalg::{add_product_lower, cast, cholesky_lower, dot, gram, par};
 use crate::orthonormalise::{Factors, orthonormalise};
 use crate::scalar::Scalar;
 
@@ -32,9 +32,9 @@ use crate::scalar::Scalar;
 const STARTERS: usize = 16;
 /// The least length of the mean of unit vectors that share a direction worth keeping apart.
 const SHARED: f64 = 0.5;
-/// The energy of a unit column outside the basis from which a single product of f32 is accurate enough: L is computed from
-/// a difference whose rounding is divided by it.
-const SURE: f64 = 0.01;
+/// The energy of a unit column outside the basis from which a single product is accurate enough: L is computed from a
+/// difference whose rounding is divided by it.
+const SURE: f64 = 0.03;
 /// The least energy of a remainder that passes again. A true direction, above the drop level, keeps nearly all of it;
 /// rounding noise inside the span of the basis does not.
 const TRUE_DIRECTION: f64 = 1e-2;
@@ -170,7 +170,7 @@ impl<T: Scalar> Basis<T> {
     /// Computes `L^-1 (B' Qn)`. Factorising enlarges what rounding has left along the first direction, of which samples
     /// have most of their energy: this component is computed in f64.
     fn columns_onto(&self, qn: MatRef<'_, T>) -> Mat<f64> {
-        let mut x: Mat<f64> = transposed(self.columns.project(qn).as_ref());
+        let mut x = self.columns.project_wide(qn);
         if let Some(first) = self.first() {
             let along: Vec<f64> =
                 qn.par_col_iter().map(|q| q.try_as_col_major().map_or(0.0, |q| dot(first, q.as_slice()))).collect();

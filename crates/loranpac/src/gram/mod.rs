@@ -46,7 +46,7 @@ impl Gram {
 
     /// Returns the bytes held in memory.
     pub fn bytes(&self) -> usize {
-        (self.rank() * self.stride + self.diagonal.len()) * size_of::<f64>()
+        (self.store.len() + self.diagonal.len()) * size_of::<f64>()
     }
 
     /// Prepares an empty matrix for this many directions, so that it grows without moving. The system provides the memory as
