@@ -5,8 +5,8 @@ pub use crate::method::{Input, Method, MethodOptions, Promise};
 #[cfg(test)]
 use crate::methods::dummy;
 use crate::methods::{
-    air, anacp, ease, family, fecam, fly_cl, incremental_svd, klda, knn, lda, ogd, prompts, ranpac, ridge_truncated, rls,
-    simplecil, softmax,
+    air, anacp, ease, family, fecam, fly_cl, incremental_svd, klda, knn, lda, ogd, prompts, ranpac, ridge_truncated,
+    rls, simplecil, softmax,
 };
 
 /// All methods; the first is the paper's. A method's entry is at the end of its own file.

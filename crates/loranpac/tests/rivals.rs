@@ -278,7 +278,13 @@ fn randumb_is_scikit_learn_s_analysis_of_fourier_features() {
 }
 
 /// Builds a method of the list with settings, and learns a data set.
-fn learned(method: &str, map: Arc<dyn FeatureMap>, settings: &[(&str, String)], seed: u64, name: &str) -> Box<dyn Learner> {
+fn learned(
+    method: &str,
+    map: Arc<dyn FeatureMap>,
+    settings: &[(&str, String)],
+    seed: u64,
+    name: &str,
+) -> Box<dyn Learner> {
     let settings = settings.iter().map(|(key, value)| (key.to_string(), value.clone())).collect();
     let options = MethodOptions { settings, seed, ..MethodOptions::new(map) };
     let mut model = registry::find(method).unwrap().build(&options).unwrap();

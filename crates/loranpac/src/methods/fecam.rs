@@ -92,7 +92,8 @@ struct Distance {
 fn distance(class: &ClassFactor<f64>, shape: Shape) -> Distance {
     let (l, n) = (class.factor(), class.count() as f64);
     let (d, k) = (l.nrows(), l.ncols());
-    let u = Mat::from_fn(k, 1, |j, _| class.ones()[j]);
+    let ones = class.ones();
+    let u = Mat::from_fn(k, 1, |j, _| ones[j]);
     let sums = l * &u;
     let mean = Mat::from_fn(d, 1, |i, _| sums[(i, 0)] / n);
     // L (I - u u' / n) L' is the scatter; the square root of the matrix between is I - share u u' / |u|^2.
@@ -117,9 +118,12 @@ fn distance(class: &ClassFactor<f64>, shape: Shape) -> Distance {
     let mut g = f.transpose().to_owned();
     solve_lower_triangular_in_place(c.as_ref(), g.as_mut(), Par::Seq);
     // G' 1, and z = (a I + F F')^-1 1.
-    let ones = Mat::from_fn(k, 1, |j, _| g.row(j).iter().sum::<f64>());
+    let along = Mat::from_fn(k, 1, |j, _| g.row(j).iter().sum::<f64>());
     let mixed = shape.mix * v2;
-    let z = if mixed == 0.0 { Mat::zeros(0, 0) } else { (Mat::<f64>::ones(d, 1) - g.transpose() * &ones) * faer::Scale(1.0 / a) };
+    let z = match mixed {
+        0.0 => Mat::zeros(0, 0),
+        _ => (Mat::<f64>::ones(d, 1) - g.transpose() * &along) * faer::Scale(1.0 / a),
+    };
     let weight = if mixed == 0.0 { 0.0 } else { mixed / (1.0 + mixed * z.sum()).max(FLOOR) };
     let columns = Mat::from_fn(d, k + z.ncols(), |i, j| {
         let value = if j < k { g[(j, i)] / a.sqrt() } else { weight.abs().sqrt() * z[(i, 0)] };

@@ -3,7 +3,7 @@
 //! ```text
 //! h = top_k(P x)            each row of P has s entries N(0, 1); the k largest features keep their values, others are 0
 //! W (H H' + lambda I) = Y H',   lambda: the minimum of GCV on the latest task,
-//! GCV(lambda) = |Y - W_t H_t|^2 / m / (1 - df / m)^2,   df = sum of s_i / (s_i + lambda), s_i eigenvalues of H_t' H_t
+//! GCV(lambda) = m |Y - W_t H_t|^2 / (m - df)^2,   df = sum of s_i / (s_i + lambda), s_i eigenvalues of H_t' H_t
 //! ```
 //!
 //! All but the lift and the choice of lambda is `ranpac`. The paper has E = 10,000, s = 300 of 768 features and
@@ -70,7 +70,7 @@ impl Winners {
 /// Returns a number whose order is that of the value.
 fn rank(value: f32) -> u32 {
     let bits = value.to_bits();
-    if bits >> 31 == 1 { !bits } else { bits | 1 << 31 }
+    if (bits >> 31) == 1 { !bits } else { bits | (1 << 31) }
 }
 
 /// Sets all but the `kept` largest values to zero. Of equal values the first ones stay.
@@ -79,8 +79,8 @@ fn keep_largest(values: &mut [f32], kept: usize) {
     let (mut threshold, mut known, mut left) = (0u32, 0u32, kept.min(values.len()));
     for shift in [24, 16, 8, 0] {
         let mut counts = [0usize; 256];
-        for rank in values.iter().map(|v| rank(*v)).filter(|rank| rank & known == threshold) {
-            counts[(rank >> shift & 255) as usize] += 1;
+        for rank in values.iter().map(|v| rank(*v)).filter(|rank| (rank & known) == threshold) {
+            counts[((rank >> shift) & 255) as usize] += 1;
         }
         let mut byte = 255;
         while counts[byte] < left {
@@ -134,12 +134,14 @@ fn choose(h: MatRef<'_, f32>, classes: &[usize], _seed: u64, _task: u64, before:
     let (values, energies, outside) = spectrum(h, classes);
     let floor = f64::from(f32::EPSILON) * values.first().copied().unwrap_or(0.0);
     let error = |lambda: f64| {
-        let (mut residual, mut freedom) = (outside, 0.0);
+        // m - df, without cancellation where lambda is small.
+        let (mut residual, mut rest) = (outside, m as f64 - values.len() as f64);
         for (value, energy) in values.iter().zip(&energies) {
-            residual += (lambda / (value + lambda)).powi(2) * energy;
-            freedom += value / (value + lambda);
+            let share = lambda / (value + lambda);
+            residual += share * share * energy;
+            rest += share;
         }
-        residual / m as f64 / (1.0 - freedom / m as f64).powi(2)
+        m as f64 * residual / (rest * rest)
     };
     let usable = GRID.iter().copied().filter(|lambda| *lambda >= floor && error(*lambda).is_finite());
     usable.min_by(|a, b| error(*a).total_cmp(&error(*b))).unwrap_or(FALLBACK)
@@ -179,7 +181,8 @@ fn spectrum(h: MatRef<'_, f32>, classes: &[usize]) -> (Vec<f64>, Vec<f64>, f64) 
         let shorter = |(energy, value): (&mut f64, &f64)| *energy = if *value > 0.0 { *energy / value } else { 0.0 };
         energies.iter_mut().zip(&values).for_each(shorter);
     }
-    let outside = (m as f64 - energies.iter().sum::<f64>()).max(0.0);
+    // As many eigenvectors as samples have no outside.
+    let outside = if samples { 0.0 } else { (m as f64 - energies.iter().sum::<f64>()).max(0.0) };
     (values, energies, outside)
 }
 

@@ -6,9 +6,11 @@
 //!
 //! Cost: `4 E^2 m` flops per task, and the classifier is always up to date. In exact arithmetic this is ridge
 //! regression. In floating point the errors of P accumulate without correction; the paper finds that it cannot keep its
-//! accuracy. The same recursion on random features is ACIL (Zhuang et al., NeurIPS 2022), and GACL (2024) for tasks that mix
-//! known and new classes, which needs no change here. The drift is measured and reported: for a fixed random z, `(H H' + lambda I) z` is summed exactly
+//! accuracy. The drift is measured and reported: for a fixed random z, `(H H' + lambda I) z` is summed exactly
 //! alongside, and `|P (H H' + lambda I) z - z| / |z|` is 0 for a true inverse.
+//!
+//! The same recursion on random features is ACIL (Zhuang et al., NeurIPS 2022), and GACL (2024) for tasks that mix known
+//! and new classes, which needs no change here. Their lambda is 0.1 (`--set ridge=0.1`).
 
 use std::sync::Arc;
 
