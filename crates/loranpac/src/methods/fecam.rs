@@ -43,7 +43,7 @@ use crate::method::{Input, Method, MethodOptions, Settings};
 
 /// The smallest share of the shrinkage that a direction keeps: more of `mix` could make S indefinite.
 const FLOOR: f64 = 1e-6;
-/// The default settings, the best of those measured on all shared sets.
+/// The default settings.
 const TUKEY: f64 = 0.5;
 const SHRINK: f64 = 10.0;
 
