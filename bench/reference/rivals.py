@@ -25,6 +25,7 @@ from sklearn.covariance import oas
 from sklearn.datasets import load_digits
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
+import closed_forms
 import projection
 
 Data = namedtuple("Data", "x y test labels")  # x, y: one array per task; y: class indices; labels: by class index
@@ -264,7 +265,10 @@ def expected(wide, tall, rng):
     x, y = np.concatenate(tall.x), np.concatenate(tall.y)
     lift = {"seed": 7, "width": 16, "gamma": 1.0}
     lifted = lda(fourier(x, **lift), y, 0.1)
+    forms = closed_forms.expected(wide, tall, fourier)
+    assert close(forms["acil"]["weights"], ridge(*joined(tall), 1.0), 1e-9), "ACIL is ridge, as RLS is"
     return {
+        **forms,
         "ridge": [{"data": name, "lambda": lam, "weights": ridge(*joined(data), lam)}
                   for name, data in both.items() for lam in (1e-3, 1.0, 100.0)],
         "holdout": [holdout(tall, "tall", 1, rng), holdout(wide, "wide", 3, rng)],

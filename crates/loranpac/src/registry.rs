@@ -5,7 +5,8 @@ pub use crate::method::{Input, Method, MethodOptions, Promise};
 #[cfg(test)]
 use crate::methods::dummy;
 use crate::methods::{
-    ease, family, incremental_svd, lda, ogd, prompts, ranpac, ridge_truncated, rls, simplecil, softmax,
+    air, anacp, ease, family, fecam, fly_cl, incremental_svd, klda, knn, lda, ogd, prompts, ranpac, ridge_truncated,
+    rls, simplecil, softmax,
 };
 
 /// All methods; the first is the paper's. A method's entry is at the end of its own file.
@@ -18,14 +19,20 @@ pub const METHODS: &[Method] = &[
     ranpac::RANPAC,
     ridge_truncated::RIDGE_TRUNCATED,
     rls::RLS,
+    air::AIR,
+    fly_cl::FLY_CL,
+    anacp::ANACP,
     ogd::OGD,
     ogd::PCA_OGD,
     ogd::OR_FIT,
     lda::SLDA,
     lda::RANDUMB,
+    klda::KLDA,
+    fecam::FECAM,
     ranpac::LAYUP,
     simplecil::SIMPLECIL,
     simplecil::ADAM,
+    knn::KNN,
     ease::EASE,
     prompts::L2P,
     prompts::DUALPROMPT,

@@ -276,3 +276,140 @@ fn randumb_is_scikit_learn_s_analysis_of_fourier_features() {
     learn_all(&mut *model, &golden, name);
     assert_close(scores(&mut *model, &x, dim).as_ref(), &matrix(&case["scores"]), 1e-4, "scores");
 }
+
+/// Builds a method of the list with settings, and learns a data set.
+fn learned(
+    method: &str,
+    map: Arc<dyn FeatureMap>,
+    settings: &[(&str, String)],
+    seed: u64,
+    name: &str,
+) -> Box<dyn Learner> {
+    let settings = settings.iter().map(|(key, value)| (key.to_string(), value.clone())).collect();
+    let options = MethodOptions { settings, seed, ..MethodOptions::new(map) };
+    let mut model = registry::find(method).unwrap().build(&options).unwrap();
+    learn_all(&mut *model, &golden(), name);
+    model
+}
+
+/// A setting of a method, as a case has it.
+fn setting<'a>(case: &Value, name: &'a str) -> (&'a str, String) {
+    (name, case[name].to_string())
+}
+
+/// The lift of a case with this seed.
+fn lift_of(case: &Value, lift: &str, seed: &str, dim: usize) -> Arc<dyn FeatureMap> {
+    let mut spec = LiftSpec::new(dim, case["width"].as_u64().unwrap() as usize);
+    spec.seed = case[seed].as_u64().unwrap();
+    spec.gamma = case["gamma"].as_f64().unwrap_or(spec.gamma);
+    lift::build(lift, spec).unwrap()
+}
+
+/// The scores of a model on the test samples of a case are those of the case.
+#[track_caller]
+fn assert_scores(model: &mut dyn Learner, golden: &Value, case: &Value, tolerance: f64, what: &str) {
+    let name = case["data"].as_str().unwrap();
+    let found = scores(model, &test_samples(golden, name), tasks(golden, name)[0].1);
+    assert_close(found.as_ref(), &matrix(&case["scores"]), tolerance, &format!("{what}, {name}"));
+}
+
+#[test]
+fn air_is_numpy_s_class_weighted_ridge_regression_from_either_side() {
+    let golden = golden();
+    for case in golden["expected"]["air"].as_array().unwrap() {
+        let name = case["data"].as_str().unwrap();
+        let settings = if case["fixed"] == true { vec![setting(case, "ridge")] } else { Vec::new() };
+        let map = identity(&golden, name);
+        let mut model = learned("air", map.clone(), &settings, 0, name);
+        let weights = weights_by_scores(&mut *model, map.dim());
+        assert_close(weights.as_ref(), &matrix(&case["weights"]), 1e-5, name);
+        let (found, expected) = (model.summary().ridge.unwrap(), case["ridge"].as_f64().unwrap());
+        assert!((found - expected).abs() < 1e-5 * expected, "{name}: {found} {expected}");
+    }
+}
+
+#[test]
+fn acil_and_gacl_are_recursive_least_squares() {
+    let golden = golden();
+    let case = &golden["expected"]["acil"];
+    let name = case["data"].as_str().unwrap();
+    let mut rls = Rls::<f64>::new(identity(&golden, name), case["lambda"].as_f64(), 0).unwrap();
+    learn_all(&mut rls, &golden, name);
+    assert_close(wide(rls.weights().transpose()).as_ref(), &matrix(&case["weights"]), 1e-9, name);
+}
+
+#[test]
+fn fecam_is_numpy_s_mahalanobis_distance_in_the_correlations_of_each_class() {
+    let golden = golden();
+    for case in golden["expected"]["fecam"].as_array().unwrap() {
+        let name = case["data"].as_str().unwrap();
+        let settings = ["tukey", "shrink", "mix"].map(|key| setting(case, key));
+        let mut model = learned("fecam", identity(&golden, name), &settings, 0, name);
+        assert_scores(&mut *model, &golden, case, 1e-4, &format!("{settings:?}"));
+    }
+}
+
+#[test]
+fn knn_is_the_vote_of_scikit_learn_s_nearest_neighbours() {
+    let golden = golden();
+    for case in golden["expected"]["knn"].as_array().unwrap() {
+        let name = case["data"].as_str().unwrap();
+        let vote = match case["temperature"].as_f64() {
+            Some(_) => setting(case, "temperature"),
+            None => ("vote", "majority".to_owned()),
+        };
+        let mut model = learned("knn", identity(&golden, name), &[setting(case, "neighbours"), vote], 0, name);
+        assert_scores(&mut *model, &golden, case, 1e-5, "votes");
+    }
+}
+
+#[test]
+fn klda_is_the_mean_posterior_of_scikit_learn_s_analyses_of_fourier_features() {
+    let golden = golden();
+    let case = &golden["expected"]["klda"];
+    let name = case["data"].as_str().unwrap();
+    let map = lift_of(case, "fourier", "seed", tasks(&golden, name)[0].1);
+    let settings = [("ensemble", case["members"].to_string()), setting(case, "shrinkage")];
+    let mut model = learned("klda", map, &settings, 0, name);
+    assert_scores(&mut *model, &golden, case, 1e-4, "posteriors");
+}
+
+#[test]
+fn klda_with_one_member_is_randumb() {
+    let golden = golden();
+    let map = lift_of(&golden["expected"]["klda"], "fourier", "seed", tasks(&golden, "tall")[0].1);
+    let mut one = learned("klda", map.clone(), &[("ensemble", "1".to_owned())], 0, "tall");
+    let mut other = learned("randumb", map.clone(), &[], 0, "tall");
+    let x = test_samples(&golden, "tall");
+    assert_eq!(scores(&mut *one, &x, map.dim()), scores(&mut *other, &x, map.dim()));
+}
+
+#[test]
+fn fly_cl_chooses_numpy_s_lambda_at_every_task_and_predicts_as_its_ridge_regression() {
+    let golden = golden();
+    for case in golden["expected"]["fly_cl"].as_array().unwrap() {
+        let name = case["data"].as_str().unwrap();
+        let dim = tasks(&golden, name)[0].1;
+        let share = |key: &str, whole: usize| (case[key].as_f64().unwrap() / whole as f64).to_string();
+        let coding = share("kept", case["width"].as_u64().unwrap() as usize);
+        let settings = vec![("degree".to_owned(), share("degree", dim)), ("coding".to_owned(), coding)];
+        let options = MethodOptions { settings, ..MethodOptions::new(lift_of(case, "random", "seed", dim)) };
+        let mut model = registry::find("fly-cl").unwrap().build(&options).unwrap();
+        for ((x, dim, labels), ridge) in tasks(&golden, name).iter().zip(numbers(&case["ridges"])) {
+            model.learn(Features::new(x, *dim).unwrap(), labels).unwrap();
+            assert_eq!(model.summary().ridge, Some(ridge), "{name}");
+        }
+        assert_scores(&mut *model, &golden, case, 1e-4, "scores");
+    }
+}
+
+#[test]
+fn anacp_is_numpy_s_projection_towards_separated_means_and_regression_on_replayed_samples() {
+    let golden = golden();
+    let case = &golden["expected"]["anacp"];
+    let name = case["data"].as_str().unwrap();
+    let map = lift_of(case, "random", "lift_seed", tasks(&golden, name)[0].1);
+    let settings = ["heads", "replay", "spread", "ridge"].map(|key| setting(case, key));
+    let mut model = learned("anacp", map, &settings, case["seed"].as_u64().unwrap(), name);
+    assert_scores(&mut *model, &golden, case, 1e-4, "scores");
+}

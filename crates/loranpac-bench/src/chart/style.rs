@@ -52,14 +52,17 @@ use Dash::{Dots, Long, Short, Solid};
 use Marker::{Circle, Cross, Diamond, Inverted, Plus, Ring, Square, Triangle};
 
 /// The look of every method.
-const METHODS: [(&str, Colour, Dash, Marker); 22] = [
+const METHODS: [(&str, Colour, Dash, Marker); 28] = [
     ("loranpac-soft", Blue, Solid, Circle),
     ("loranpac", Vermilion, Solid, Square),
     ("ranpac", Green, Long, Triangle),
     ("layup", Green, Short, Plus),
     ("slda", Purple, Short, Diamond),
     ("randumb", Purple, Dots, Ring),
+    ("klda", Purple, Solid, Plus),
+    ("fecam", Purple, Long, Circle),
     ("simplecil", Ochre, Dots, Inverted),
+    ("knn", Ochre, Short, Cross),
     ("adam", Ochre, Solid, Inverted),
     ("ease", Ochre, Long, Diamond),
     ("l2p", Grey, Dots, Triangle),
@@ -70,6 +73,9 @@ const METHODS: [(&str, Colour, Dash, Marker); 22] = [
     ("min-norm-joint", Ink, Short, Ring),
     ("ridge-truncated", Sky, Solid, Diamond),
     ("rls", Sky, Long, Plus),
+    ("air", Sky, Dots, Square),
+    ("fly-cl", Sky, Short, Triangle),
+    ("anacp", Sky, Dots, Diamond),
     ("ogd", Brown, Solid, Triangle),
     ("pca-ogd", Brown, Long, Inverted),
     ("or-fit", Brown, Dots, Cross),

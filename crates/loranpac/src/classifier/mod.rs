@@ -3,6 +3,7 @@
 mod kernel;
 mod lifted;
 mod linear;
+mod rule;
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ pub(crate) use kernel::{KernelDirections, KernelScorer, extend_kernel, whiten};
 pub use lifted::LiftedSamples;
 pub(crate) use linear::unit_columns;
 use linear::{coordinates, cosines, linear_scores};
+pub(crate) use rule::Rule;
 
 use crate::basis::Basis;
 use crate::error::Error;
@@ -61,6 +63,8 @@ pub(crate) enum Scorer {
     },
     /// `A k(Z, x)`.
     Kernel(KernelScorer),
+    /// The rule of one method.
+    Rule(Box<dyn Rule>),
 }
 
 /// The data that measures which share of a sample lies outside the directions that the classifier uses.
@@ -170,6 +174,7 @@ impl Classifier {
             Scorer::Cosine(means) => bytes_of(means),
             Scorer::Subspaces { weights, .. } => bytes_of(weights),
             Scorer::Kernel(kernel) => kernel.samples.bytes() + bytes_of(&kernel.weights),
+            Scorer::Rule(rule) => rule.bytes(),
         }
     }
 
@@ -187,8 +192,9 @@ impl Classifier {
             (Scorer::Cosine(means), _) => cosines(means, x.dim(), x, &mut values),
             (Scorer::Subspaces { weights, size }, _) => cosines(weights, *size, x, &mut values),
             (Scorer::Kernel(kernel), _) => kernel.scores(x, &mut values),
-            // `Classifier::linear` accepts explicit spaces only.
-            (Scorer::Linear { .. }, FeatureSpace::Kernel(_)) => return Err(Error::NothingLearned),
+            (Scorer::Rule(rule), FeatureSpace::Explicit(map)) => rule::scores(&**rule, &**map, x, &mut values),
+            // Both need explicit spaces.
+            (Scorer::Linear { .. } | Scorer::Rule(_), FeatureSpace::Kernel(_)) => return Err(Error::NothingLearned),
         }
         Ok(Scores::new(values, classes))
     }

@@ -30,4 +30,8 @@ pub enum Operation {
     PrependSample,
     /// Multiplies by a factor.
     Scale(f32),
+    /// Applies `z Phi(z)` to every feature, Phi the normal distribution (Hendrycks and Gimpel, 2016).
+    Gelu,
+    /// Keeps the largest features, this many, and sets all others to zero.
+    KeepLargest(usize),
 }

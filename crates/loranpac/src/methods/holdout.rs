@@ -26,7 +26,7 @@ pub const GRID: [f64; 17] =
     [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8];
 
 /// Lambda for tasks that are too small to hold anything out: large enough to be safe, according to the paper.
-const FALLBACK: f64 = 1e4;
+pub(super) const FALLBACK: f64 = 1e4;
 
 /// The promises that a method cannot make if its lambda is chosen here.
 pub(super) const EXEMPT: &[(Promise, &str)] = &[

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The scatter `M Sigma` is updated exactly by chunks (Chan et al.), so that neither order nor division matters. On
-//! plain features this is SLDA, on random Fourier features RanDumb (Prabhu et al., 2024). Cost: `E^2 m` flops per task
+//! plain features this is SLDA, on random Fourier features RanDumb (Prabhu et al., 2024), and `klda` a mean of several. Cost: `E^2 m` flops per task
 //! and `E^3 / 3` for the classifier.
 
 use std::sync::Arc;
@@ -46,43 +46,98 @@ pub struct Lda {
 }
 
 /// Class means and the scatter about them.
-struct Moments {
+pub(super) struct Moments {
     /// M Sigma.
-    scatter: Gram,
+    pub scatter: Gram,
     /// Class means, E x c.
-    means: Mat<f64>,
+    pub means: Mat<f64>,
     counts: Vec<usize>,
 }
 
 impl Lda {
     /// Creates a model on lifted features.
     pub fn new(lift: Arc<dyn FeatureMap>, shrinkage: Shrinkage) -> Result<Self, Error> {
-        if let Shrinkage::Fixed(s) = shrinkage
-            && !(0.0..1.0).contains(&s)
-        {
-            return Err(Error::setting("shrinkage", s, "it must be in [0, 1), or `oracle`"));
-        }
-        Ok(Lda {
-            lifted: Lifted::new(lift),
-            shrinkage,
-            table: LabelTable::default(),
-            moments: Moments { scatter: Gram::default(), means: Mat::new(), counts: Vec::new() },
-            classifier: None,
-        })
-    }
-
-    fn samples(&self) -> usize {
-        self.moments.counts.iter().sum()
+        let (table, moments) = (LabelTable::default(), Moments::new());
+        Ok(Lda { lifted: Lifted::new(lift), shrinkage: shrinkage.checked()?, table, moments, classifier: None })
     }
 
     /// Returns the share of the identity in the covariance.
     pub fn shrinkage(&self) -> f64 {
-        match self.shrinkage {
+        self.moments.shrinkage(self.shrinkage)
+    }
+
+    /// Returns `A^-1 mu_k` in the rows (c x E), and the constants.
+    pub fn weights(&mut self) -> Result<(Mat<f64>, Vec<f64>), Error> {
+        self.moments.weights(self.shrinkage)
+    }
+}
+
+impl Shrinkage {
+    /// Reads the setting; the oracle is the default.
+    pub(super) fn read(settings: &Settings<'_>) -> Result<Self, Error> {
+        match settings.get("shrinkage") {
+            None | Some("oracle") => Ok(Shrinkage::Oracle),
+            Some(_) => Shrinkage::Fixed(settings.number("shrinkage", 0.0)?).checked(),
+        }
+    }
+
+    fn checked(self) -> Result<Self, Error> {
+        match self {
+            Shrinkage::Fixed(s) if !(0.0..1.0).contains(&s) => {
+                Err(Error::setting("shrinkage", s, "it must be in [0, 1), or `oracle`"))
+            }
+            checked => Ok(checked),
+        }
+    }
+
+    /// Returns it for records.
+    pub(super) fn value(self) -> serde_json::Value {
+        match self {
+            Shrinkage::Fixed(s) => s.into(),
+            Shrinkage::Oracle => "oracle".into(),
+        }
+    }
+
+    /// Returns how many squares of f64 a solution takes: without shrinkage the covariance may be singular, and LU needs
+    /// three more.
+    pub(super) fn squares(self) -> usize {
+        if self == Shrinkage::Fixed(0.0) { 4 } else { 1 }
+    }
+}
+
+impl Moments {
+    /// Creates the moments of no samples.
+    pub fn new() -> Self {
+        Moments { scatter: Gram::default(), means: Mat::new(), counts: Vec::new() }
+    }
+
+    /// Returns the number of samples.
+    pub fn samples(&self) -> usize {
+        self.counts.iter().sum()
+    }
+
+    /// Makes room for classes.
+    pub fn grow(&mut self, width: usize, classes: usize) {
+        if self.scatter.rank() == 0 {
+            self.scatter = Gram::zeros(width);
+        }
+        grow_columns(&mut self.means, width, classes);
+        self.counts.resize(classes, 0);
+    }
+
+    /// Returns the bytes that it holds.
+    pub fn bytes(&self) -> usize {
+        self.scatter.bytes() + bytes_of(&self.means) + self.counts.capacity() * size_of::<usize>()
+    }
+
+    /// Returns the share of the identity in the covariance.
+    fn shrinkage(&self, shrinkage: Shrinkage) -> f64 {
+        match shrinkage {
             Shrinkage::Fixed(s) => s,
             Shrinkage::Oracle => {
-                let (n, p) = (self.samples() as f64, self.lifted.width() as f64);
-                let mean = self.moments.scatter.trace() / p;
-                let (alpha, mu2) = (self.moments.scatter.squared_norm() / (p * p), mean * mean);
+                let (n, p) = (self.samples() as f64, self.scatter.rank() as f64);
+                let mean = self.scatter.trace() / p;
+                let (alpha, mu2) = (self.scatter.squared_norm() / (p * p), mean * mean);
                 let denominator = (n + 1.0) * (alpha - mu2 / p);
                 // Below 1, so that A keeps the scale of Sigma.
                 if denominator > 0.0 { ((alpha + mu2) / denominator).min(0.999) } else { 0.999 }
@@ -91,29 +146,27 @@ impl Lda {
     }
 
     /// Returns `A^-1 mu_k` in the rows (c x E), and the constants.
-    pub fn weights(&mut self) -> Result<(Mat<f64>, Vec<f64>), Error> {
+    pub fn weights(&mut self, shrinkage: Shrinkage) -> Result<(Mat<f64>, Vec<f64>), Error> {
         let samples = self.samples() as f64;
         if samples == 0.0 {
             return Err(Error::NothingLearned);
         }
-        let s = self.shrinkage();
-        let mut w = self.moments.means.transpose().to_owned();
+        let s = self.shrinkage(shrinkage);
+        let mut w = self.means.transpose().to_owned();
         // A^-1 = M / (1 - s) (M Sigma + ridge I)^-1
-        let spread = self.moments.scatter.trace() / self.lifted.width() as f64;
+        let spread = self.scatter.trace() / self.scatter.rank() as f64;
         let ridge = s * spread / (1.0 - s);
         if spread > 0.0 {
-            self.moments.scatter.solve_regardless(&mut w, ridge)?;
+            self.scatter.solve_regardless(&mut w, ridge)?;
             w.as_mut().col_iter_mut().for_each(|column| column.iter_mut().for_each(|v| *v *= samples / (1.0 - s)));
         } // One sample per class, or identical samples: nearest means.
-        let bias = (0..w.nrows()).map(|class| -0.5 * (w.row(class) * self.moments.means.col(class))).collect();
+        let bias = (0..w.nrows()).map(|class| -0.5 * (w.row(class) * self.means.col(class))).collect();
         Ok((w, bias))
     }
-}
 
-impl Moments {
     /// Updates means and scatter with a batch, exactly: adds the batch's scatter about its class means, and for each
     /// class a term for the distance between the old mean and the batch's.
-    fn absorb(&mut self, h: MatRef<'_, f32>, classes: &[usize]) {
+    pub fn absorb(&mut self, h: MatRef<'_, f32>, classes: &[usize]) {
         let width = h.nrows();
         let (present, place) = compact(classes);
         let mut counts = vec![0usize; present.len()];
@@ -151,13 +204,8 @@ impl Learner for Lda {
     fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
         check_task(x, labels, self.lifted.lift.dim())?;
         self.classifier = None;
-        let width = self.lifted.width();
-        if self.moments.scatter.rank() == 0 {
-            self.moments.scatter = Gram::zeros(width);
-        }
         let classes = indices(&mut self.table, labels);
-        grow_columns(&mut self.moments.means, width, self.table.len());
-        self.moments.counts.resize(self.table.len(), 0);
+        self.moments.grow(self.lifted.width(), self.table.len());
         for (part, classes) in x.chunks(CHUNK).zip(classes.chunks(CHUNK)) {
             self.moments.absorb(self.lifted.lift(part).rb(), classes);
         }
@@ -180,44 +228,33 @@ impl Learner for Lda {
     }
 
     fn summary(&self) -> Summary {
-        Summary { samples: self.samples(), classes: self.table.len(), ..Summary::default() }
+        Summary { samples: self.moments.samples(), classes: self.table.len(), ..Summary::default() }
     }
 
     fn settings(&self) -> serde_json::Value {
-        match self.shrinkage {
-            Shrinkage::Fixed(s) => serde_json::json!({ "shrinkage": s }),
-            Shrinkage::Oracle => serde_json::json!({ "shrinkage": "oracle" }),
-        }
+        serde_json::json!({ "shrinkage": self.shrinkage.value() })
     }
 
     fn state_bytes(&self) -> usize {
-        let classifier = self.classifier.as_ref().map_or(0, Classifier::bytes);
-        let Moments { scatter, means, counts } = &self.moments;
-        let counts = counts.capacity() * size_of::<usize>();
-        scatter.bytes() + bytes_of(means) + counts + classifier + self.lifted.bytes()
+        self.moments.bytes() + self.classifier.as_ref().map_or(0, Classifier::bytes) + self.lifted.bytes()
     }
 
     fn peak_bytes(&self, stream: &StreamSizes) -> usize {
         let (width, chunk) = (self.lifted.width(), CHUNK.min(stream.largest_task));
-        // Without shrinkage the covariance may be singular, and LU needs three more squares.
-        let squares = if self.shrinkage == Shrinkage::Fixed(0.0) { 4 } else { 1 };
         sum(&[
-            product(&[squares, 8, width, width]),
+            product(&[self.shrinkage.squares(), 8, width, width]),
             product(&[8 + 8 + 4, width, stream.classes]),
             product(&[4 + 4 + 8 + 16, width, chunk]),
         ])
     }
 }
 
-const SETTINGS: &[(&str, &str)] =
-    &[("shrinkage", "share of the identity in the covariance, or `oracle` (default): from the covariance itself")];
+/// The name and meaning of the shrinkage.
+pub(super) const SHRINKAGE: (&str, &str) =
+    ("shrinkage", "share of the identity in the covariance, or `oracle` (default): from the covariance itself");
 
 fn build(options: &MethodOptions, settings: &Settings<'_>) -> Result<Box<dyn Learner>, Error> {
-    let shrinkage = match settings.get("shrinkage") {
-        None | Some("oracle") => Shrinkage::Oracle,
-        Some(_) => Shrinkage::Fixed(settings.number("shrinkage", 0.0)?),
-    };
-    Ok(Box::new(Lda::new(options.map()?, shrinkage)?))
+    Ok(Box::new(Lda::new(options.map()?, Shrinkage::read(settings)?)?))
 }
 
 /// The registry entry of streaming LDA.
@@ -229,7 +266,7 @@ pub(crate) const SLDA: Method = Method {
     exemplar_free: true,
     truncates: false,
     cuts: false,
-    settings: SETTINGS,
+    settings: &[SHRINKAGE],
     exempt: &[],
     infinite: false,
     config: None,

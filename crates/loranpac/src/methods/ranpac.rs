@@ -10,8 +10,8 @@
 
 use std::sync::Arc;
 
-use faer::Mat;
 use faer::prelude::Reborrow;
+use faer::{Mat, MatRef};
 
 use super::holdout;
 use super::lifted::{Lifted, add_by_class, grow_columns, indices};
@@ -26,10 +26,15 @@ use crate::linalg::{cast, squared_norm};
 use crate::memory::{product, sum};
 use crate::method::{Input, Method, MethodOptions, Settings};
 
+/// How lambda is chosen: from the lifted samples of a task (E x m) and their classes, a seed, the number of the task, and
+/// the previous lambda.
+pub(super) type Choice = fn(MatRef<'_, f32>, &[usize], u64, u64, Option<f64>) -> f64;
+
 /// Ridge regression with lambda fixed, or chosen by hold-out.
 pub struct RanPac {
     lifted: Lifted,
     fixed: Option<f64>,
+    choice: Choice,
     seed: u64,
     table: LabelTable,
     /// H H'.
@@ -47,9 +52,15 @@ pub struct RanPac {
 impl RanPac {
     /// Creates a model with this lambda, or with one chosen at every task by a hold-out set drawn from `seed`.
     pub fn new(lift: Arc<dyn FeatureMap>, ridge: Option<f64>, seed: u64) -> Self {
+        RanPac::choosing(lift, ridge, seed, holdout::choose)
+    }
+
+    /// Creates a model with this lambda, or with one chosen at every task by another rule.
+    pub(super) fn choosing(lift: Arc<dyn FeatureMap>, ridge: Option<f64>, seed: u64, choice: Choice) -> Self {
         RanPac {
             lifted: Lifted::new(lift),
             fixed: ridge,
+            choice,
             seed,
             table: LabelTable::default(),
             gram: Gram::default(),
@@ -82,7 +93,7 @@ impl RanPac {
         for (part, classes) in x.chunks(batch).zip(classes.chunks(batch)) {
             let h = self.lifted.lift(part);
             if self.fixed.is_none() {
-                self.ridge = Some(holdout::choose(h.rb(), classes, self.seed, self.tasks, self.ridge));
+                self.ridge = Some((self.choice)(h.rb(), classes, self.seed, self.tasks, self.ridge));
             }
             if self.gram.rank() == 0 {
                 self.gram = Gram::zeros(width);

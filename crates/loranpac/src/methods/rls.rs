@@ -8,6 +8,9 @@
 //! regression. In floating point the errors of P accumulate without correction; the paper finds that it cannot keep its
 //! accuracy. The drift is measured and reported: for a fixed random z, `(H H' + lambda I) z` is summed exactly
 //! alongside, and `|P (H H' + lambda I) z - z| / |z|` is 0 for a true inverse.
+//!
+//! The same recursion on random features is ACIL (Zhuang et al., NeurIPS 2022), and GACL (2024) for tasks that mix known
+//! and new classes, which needs no change here. Their lambda is 0.1 (`--set ridge=0.1`).
 
 use std::sync::Arc;
 
@@ -200,7 +203,7 @@ impl<T: Scalar> Learner for Rls<T> {
 /// The registry entry.
 pub(crate) const RLS: Method = Method {
     name: "rls",
-    summary: "recursive least squares (Sherman-Morrison-Woodbury), which drifts: see drift in the results",
+    summary: "recursive least squares (Sherman-Morrison-Woodbury), as ACIL and GACL; it drifts: see drift in the results",
     input: Input::Lifted,
     continual: true,
     exemplar_free: true,
