@@ -51,6 +51,8 @@ pub enum Kind {
     Several,
     /// One of these words.
     Words(&'static [&'static str]),
+    /// Yes if it is given without a value; `true` or `false`.
+    Switch,
     /// The name of a feature map.
     Lift,
     /// All labels in some order, or a word.
@@ -174,7 +176,10 @@ impl Spec {
             let value =
                 (setting.show)(self).filter(|value| setting.always || Some(value) != setting.default().as_ref());
             if let Some(value) = value {
-                text += &format!(" --{} {}", setting.name, quote(&value.to_string()));
+                text += &format!(" --{}", setting.name);
+                if setting.kind != Kind::Switch {
+                    text += &format!(" {}", quote(&value.to_string()));
+                }
             }
         }
         text

@@ -84,6 +84,7 @@ fn flag(setting: &'static Setting) -> Arg {
         .conflicts_with_all(SETTINGS.iter().map(|other| other.name).filter(|other| setting.excludes(other)));
     let check = |text: &str| setting.check(&Value::from(text)).map(|()| text.to_owned());
     match setting.kind {
+        Kind::Switch => arg.num_args(0).default_missing_value("true").value_parser(check),
         Kind::Words(words) => arg.value_parser(PossibleValuesParser::new(words)),
         Kind::Several => arg.value_delimiter(',').value_parser(check),
         Kind::One | Kind::Lift | Kind::Labels => arg.value_parser(check),

@@ -140,7 +140,7 @@ fn settings() -> impl Strategy<Value = Settings> {
                 true => LiftRecord::infinite(dim),
                 false => LiftRecord::new(lift, dim, Width::Finite(width), 3, 0.1).unwrap(),
             };
-            Settings { lift, config, keep, encoder: None }
+            Settings { lift, config, keep, width_choice: None, encoder: None }
         },
     )
 }

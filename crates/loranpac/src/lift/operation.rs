@@ -7,6 +7,8 @@ pub enum Activation {
     Linear,
     /// `max(z, 0)`, the paper's.
     Relu,
+    /// `|z|`.
+    Absolute,
     /// `1 / (1 + exp(-z))` (Schmidt et al., 1992).
     Sigmoid,
 }
