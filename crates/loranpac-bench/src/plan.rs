@@ -380,6 +380,64 @@ mod tests {
     use super::*;
     use loranpac_data::embedded;
 
+    fn open(method: &str, keep_samples: bool) -> Spec {
+        Spec { keep_samples, ..Spec::new(method) }
+    }
+
+    #[test]
+    fn methods_share_an_automatic_width_and_those_that_may_keep_samples_have_an_infinite_one() {
+        let digits = Arc::new(embedded::digits());
+        assert!(digits.train.len() < 2_000);
+        let plan_of = |specs: Vec<Spec>| {
+            let mut maps = Maps::new(false, None);
+            let plan = Plan::new(&mut maps, digits.clone(), specs, Resources::threads(1)).unwrap();
+            let widths: Vec<Width> = plan.specs().map(|spec| spec.width).collect();
+            (widths, plan.notes().to_vec(), plan.specs().all(|spec| !spec.keep_samples && !spec.is_open()))
+        };
+        let ten = Width::Finite(10_000);
+        let explicit = Spec { width: Width::Finite(300), ..Spec::new("ranpac") };
+        let (widths, notes, decided) =
+            plan_of(vec![open("loranpac", false), open("ranpac", false), explicit, open("simplecil", false)]);
+        assert_eq!(widths, [ten, ten, Width::Finite(300), Width::Finite(0)]);
+        assert_eq!(notes, ["width 10000, chosen for 1348 samples: at least 3 times as many"]);
+        assert!(decided);
+        let seeded = Spec { lift_seed: 3, ..open("loranpac", true) };
+        let (widths, notes, decided) = plan_of(vec![open("loranpac-soft", true), open("ranpac", true), seeded]);
+        assert_eq!(widths, [Width::Infinite, ten, ten]);
+        assert!(notes[0].starts_with("loranpac-soft: width infinite") && notes[1].starts_with("ranpac, loranpac: width 10000"));
+        assert!(decided);
+        assert!(plan_of(vec![open("simplecil", true)]).1.is_empty());
+    }
+
+    #[test]
+    fn an_automatic_width_and_its_reason_are_recorded_and_its_command_repeats_it() {
+        let mut maps = Maps::default();
+        let scenario = crate::spec::Scenario::Joint;
+        let spec = Spec { scenario, per_class: Some(2), eval: When::Final, ..open("loranpac-soft", false) };
+        let mut plan = Plan::new(&mut maps, embedded::digits(), vec![spec], Resources::threads(1)).unwrap();
+        let run = plan.run(0, &mut |_| ControlFlow::Continue(())).unwrap();
+        assert_eq!(run.config.width_choice.map(|choice| (choice.width, choice.samples)), Some((Width::Finite(10_000), Some(20))));
+        assert_eq!(run.config.lift.as_ref().and_then(|lift| lift.width), Some(10_000));
+        assert!(run.config.spec.command("digits").contains("--width 10000"));
+        let json = serde_json::to_value(&run).unwrap();
+        assert_eq!(json["config"]["width_choice"]["reason"], "samples");
+    }
+
+    #[test]
+    fn an_automatic_width_fits_into_a_budget() {
+        let digits = Arc::new(embedded::digits());
+        let held = system::resident_memory().map_or(0, |bytes| bytes as usize);
+        let mut narrowest = usize::MAX;
+        for spare in [40 << 20, 80 << 20, 400 << 20] {
+            let mut maps = Maps::default();
+            let resources = Resources { threads: 1, memory: Some((held + spare) * 4 / 3) };
+            // What is chosen is not refused.
+            let plan = Plan::new(&mut maps, digits.clone(), vec![open("loranpac", false)], resources).unwrap();
+            narrowest = narrowest.min(plan.specs().map(Spec::computed_width).min().unwrap());
+        }
+        assert!(narrowest < 10_000, "{narrowest}");
+    }
+
     #[test]
     fn test_samples_that_are_kept_lifted_change_no_accuracy() {
         let spec = |method: &str| {

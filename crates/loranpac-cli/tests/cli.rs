@@ -81,6 +81,23 @@ fn infinite_width_is_a_width_that_keeps_samples() {
 }
 
 #[test]
+fn an_automatic_width_is_the_default_and_says_why() {
+    let folder = data();
+    let path = folder.path().to_str().unwrap();
+    let common = ["run", "--data", path, "--inc", "2", "--eval", "final", "--method", "loranpac-soft,ranpac"];
+    let output = loranpac(&[&common[..], &["--json", "-", "--keep-samples"]].concat());
+    let note = String::from_utf8(output.stderr.clone()).unwrap();
+    assert!(note.contains("loranpac-soft: width infinite") && note.contains("ranpac: width 10000"), "{note}");
+    let value: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(value["runs"][0]["config"]["spec"]["width"], "infinite");
+    assert_eq!(value["runs"][1]["config"]["spec"]["width"], 10_000);
+    assert_eq!(value["runs"][1]["config"]["width_choice"]["samples"], 72);
+    let given = json(&[&common[..], &["--json", "-", "--width", "60"]].concat());
+    assert_eq!(given["runs"][0]["config"].get("width_choice"), None);
+    refused(&[&common[..], &["--width", "60", "--keep-samples"]].concat(), &["--keep-samples", "--width auto"]);
+}
+
+#[test]
 fn layup_takes_the_layers_that_the_file_has() {
     let folder = data();
     let path = folder.path().to_str().unwrap();
