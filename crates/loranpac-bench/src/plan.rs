@@ -404,7 +404,10 @@ mod tests {
         let seeded = Spec { lift_seed: 3, ..open("loranpac", true) };
         let (widths, notes, decided) = plan_of(vec![open("loranpac-soft", true), open("ranpac", true), seeded]);
         assert_eq!(widths, [Width::Infinite, ten, ten]);
-        assert!(notes[0].starts_with("loranpac-soft: width infinite") && notes[1].starts_with("ranpac, loranpac: width 10000"));
+        assert!(
+            notes[0].starts_with("loranpac-soft: width infinite")
+                && notes[1].starts_with("ranpac, loranpac: width 10000")
+        );
         assert!(decided);
         assert!(plan_of(vec![open("simplecil", true)]).1.is_empty());
     }
@@ -416,7 +419,10 @@ mod tests {
         let spec = Spec { scenario, per_class: Some(2), eval: When::Final, ..open("loranpac-soft", false) };
         let mut plan = Plan::new(&mut maps, embedded::digits(), vec![spec], Resources::threads(1)).unwrap();
         let run = plan.run(0, &mut |_| ControlFlow::Continue(())).unwrap();
-        assert_eq!(run.config.width_choice.map(|choice| (choice.width, choice.samples)), Some((Width::Finite(10_000), Some(20))));
+        assert_eq!(
+            run.config.width_choice.map(|choice| (choice.width, choice.samples)),
+            Some((Width::Finite(10_000), Some(20)))
+        );
         assert_eq!(run.config.lift.as_ref().and_then(|lift| lift.width), Some(10_000));
         assert!(run.config.spec.command("digits").contains("--width 10000"));
         let json = serde_json::to_value(&run).unwrap();

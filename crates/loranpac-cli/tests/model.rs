@@ -410,7 +410,10 @@ fn an_automatic_width_follows_the_samples_that_are_announced() {
     assert_eq!(json(&["inspect", &place.path("c.lrp"), "--json"])["lift"]["width"], 10_000);
     let path = place.path("x.lrp");
     refused(&["init", &path, "--dim", "4", "--width", "50", "--expect", "9"], &["--expect", "not automatic"]);
-    refused(&["init", &path, "--dim", "4", "--width", "infinite", "--keep-samples"], &["--keep-samples", "not automatic"]);
+    refused(
+        &["init", &path, "--dim", "4", "--width", "infinite", "--keep-samples"],
+        &["--keep-samples", "not automatic"],
+    );
     refused(&["init", &path, "--dim", "4", "--width", "wide"], &["--width", "or auto"]);
     refused(&["init", &path, "--dim", "4", "--lift", "magic"], &["--lift magic", "abs-random"]);
 }

@@ -7,9 +7,7 @@ use loranpac::internals::count;
 use loranpac::lift::{self, LiftEntry, LiftSpec, Rows};
 use loranpac::memory::{product, sum};
 use loranpac::registry::{self, Method, MethodOptions};
-use loranpac::{
-    Classifier, Config, FeatureSpace, Features, Label, Learner, Schedule, StreamSizes, Truncation, Width,
-};
+use loranpac::{Classifier, Config, FeatureSpace, Features, Label, Learner, Schedule, StreamSizes, Truncation, Width};
 use loranpac_data::system;
 use loranpac_store::onnx::{self, OnnxOptions};
 use loranpac_store::{

@@ -206,10 +206,7 @@ mod tests {
         let width = |expected, fits: bool| choose(expected, |width| fits || !width.is_infinite()).width;
         assert_eq!(width(all, true), Width::Infinite);
         assert_eq!(width(Expected { samples: None, ..all }, true), Width::Infinite);
-        for other in [
-            Expected { may_keep: false, ..all },
-            Expected { has_limit: false, ..all },
-        ] {
+        for other in [Expected { may_keep: false, ..all }, Expected { has_limit: false, ..all }] {
             assert_eq!(width(other, true), Width::Finite(30_000));
         }
         assert_eq!(width(all, false), Width::Finite(30_000));
@@ -236,9 +233,13 @@ mod tests {
 
     #[test]
     fn a_width_close_to_the_samples_is_warned_of_on_both_sides() {
-        for (width, samples, close) in
-            [(10_000, 3_333, false), (10_000, 3_334, true), (10_000, 29_999, true), (10_000, 30_000, false), (10, 0, false)]
-        {
+        for (width, samples, close) in [
+            (10_000, 3_333, false),
+            (10_000, 3_334, true),
+            (10_000, 29_999, true),
+            (10_000, 30_000, false),
+            (10, 0, false),
+        ] {
             assert_eq!(warning(Width::Finite(width), samples).is_some(), close, "{width} {samples}");
         }
         assert_eq!(warning(Width::Infinite, 5), None);

@@ -145,7 +145,8 @@ fn init(args: &Args) -> Result<()> {
         bail!("--adapter needs the encoder that it belongs to; give it with --encoder");
     }
     let folder = new_folder(&args.model)?;
-    let automatic = matches!(args.width, WidthArg::Auto) && (lift::has_width(&args.lift) || lift::find(&args.lift).is_err());
+    let automatic =
+        matches!(args.width, WidthArg::Auto) && (lift::has_width(&args.lift) || lift::find(&args.lift).is_err());
     if !automatic && (args.expect.is_some() || args.keep_samples) {
         bail!("--expect and --keep-samples have no effect on a width that is not automatic");
     }
@@ -308,7 +309,8 @@ fn features(path: &Path, args: &Args, counted: bool) -> Result<Like> {
     let first = reader.next(1)?;
     let (dim, encoder) = (reader.dim(), reader.encoder().map(identity_of));
     let known = reader.len().filter(|_| counted);
-    let samples = known.or_else(|| if counted { rest(&mut reader, first.map_or(0, |batch| batch.rows.len())) } else { None });
+    let samples =
+        known.or_else(|| if counted { rest(&mut reader, first.map_or(0, |batch| batch.rows.len())) } else { None });
     Ok(Like { dim, encoder, samples })
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use faer::{MatMut, MatRef, Scale};
 
 use super::random::{map, project};
-use super::{Activation, ArcCosine, FeatureMap, LiftEntry, LiftSpec, Operation, Projection, Rows};
+use super::{ArcCosine, FeatureMap, LiftEntry, LiftSpec, Operation, Projection, Rows};
 use crate::error::Error;
 
 /// `h = sqrt(E) / 2 [x; |P x| / sqrt(E')]`: d + rows of P = E features. Cost: `2 E' d n` flops.
@@ -62,7 +62,7 @@ impl FeatureMap for Absolute {
     fn operations(&self) -> Vec<Operation> {
         vec![
             Operation::Project { scale: self.share() as f32 },
-            Operation::Activate(Activation::Absolute),
+            Operation::Absolute,
             Operation::PrependSample,
             Operation::Scale(self.amplitude() as f32),
         ]
@@ -152,6 +152,5 @@ mod tests {
         }
     }
 
-    const GOLDEN: [f64; 7] =
-        [0.66143783, -1.32287566, 2.64575131, 0.33071891, -3.96862697, 0.91466465, 1.29359012];
+    const GOLDEN: [f64; 7] = [0.66143783, -1.32287566, 2.64575131, 0.33071891, -3.96862697, 0.91466465, 1.29359012];
 }

@@ -52,7 +52,6 @@ impl FeatureMap for Random {
         project(&self.projection, 1.0, x, h, |strip| match self.activation {
             Activation::Linear => {}
             Activation::Relu => relu(strip),
-            Activation::Absolute => map(strip, f32::abs),
             Activation::Sigmoid => map(strip, |v| 1.0 / (1.0 + (-v).exp())),
         });
     }
