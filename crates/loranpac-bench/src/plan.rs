@@ -430,21 +430,6 @@ mod tests {
     }
 
     #[test]
-    fn an_automatic_width_fits_into_a_budget() {
-        let digits = Arc::new(embedded::digits());
-        let held = system::resident_memory().map_or(0, |bytes| bytes as usize);
-        let mut narrowest = usize::MAX;
-        for spare in [40 << 20, 80 << 20, 400 << 20] {
-            let mut maps = Maps::default();
-            let resources = Resources { threads: 1, memory: Some((held + spare) * 4 / 3) };
-            // What is chosen is not refused.
-            let plan = Plan::new(&mut maps, digits.clone(), vec![open("loranpac", false)], resources).unwrap();
-            narrowest = narrowest.min(plan.specs().map(Spec::computed_width).min().unwrap());
-        }
-        assert!(narrowest < 10_000, "{narrowest}");
-    }
-
-    #[test]
     fn test_samples_that_are_kept_lifted_change_no_accuracy() {
         let spec = |method: &str| {
             let scenario = crate::spec::Scenario::Class { base: 0, increment: 2 };

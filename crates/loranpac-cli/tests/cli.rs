@@ -95,6 +95,13 @@ fn an_automatic_width_is_the_default_and_says_why() {
     let given = json(&[&common[..], &["--json", "-", "--width", "60"]].concat());
     assert_eq!(given["runs"][0]["config"].get("width_choice"), None);
     refused(&[&common[..], &["--width", "60", "--keep-samples"]].concat(), &["--keep-samples", "--width auto"]);
+    // What is chosen for a budget is not refused.
+    let width = |memory: &str| {
+        let value = json(&[&common[..], &["--json", "-", "--memory", memory]].concat());
+        value["runs"][0]["config"]["spec"]["width"].as_u64().unwrap()
+    };
+    let widths = ["60M", "100M", "1G"].map(width);
+    assert!(widths.is_sorted() && widths[2] == 10_000, "{widths:?}");
 }
 
 #[test]
