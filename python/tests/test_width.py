@@ -33,7 +33,7 @@ def test_expected_samples_and_samples_that_may_be_kept():
     kept = LoRanPACClassifier(keep_samples=True).fit(*samples(30))
     assert kept.width_ == INF and kept.leave_one_out_ >= 0
     assert LoRanPACClassifier(keep_samples=True, lift="fourier").fit(*samples(30)).width_ == 10_000
-    assert make("ranpac", keep_samples=True).fit(*samples(30)).width_ == 10_000
+    assert make("ogd", keep_samples=True).fit(*samples(30)).width_ == 10_000
     assert LoRanPACClassifier(lift="identity").fit(*samples(30)).width_ == 4
 
 
@@ -66,7 +66,7 @@ def test_a_width_close_to_the_samples_is_warned_of():
 
 
 def test_experiments_choose_a_width_and_record_it():
-    result = bench.run("digits", ["loranpac-soft", "ranpac"], per_class=2, inc=10, eval="final", keep_samples=True)
-    soft, ranpac = (run["config"] for run in result.runs)
+    result = bench.run("digits", ["loranpac-soft", "ogd"], per_class=2, inc=10, eval="final", keep_samples=True)
+    soft, ogd = (run["config"] for run in result.runs)
     assert soft["spec"]["width"] == "infinite" and soft["width_choice"]["reason"] == "kept"
-    assert ranpac["lift"]["width"] == 10_000 and ranpac["width_choice"]["samples"] == 20
+    assert ogd["lift"]["width"] == 10_000 and ogd["width_choice"]["samples"] == 20

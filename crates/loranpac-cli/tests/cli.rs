@@ -84,10 +84,10 @@ fn infinite_width_is_a_width_that_keeps_samples() {
 fn an_automatic_width_is_the_default_and_says_why() {
     let folder = data();
     let path = folder.path().to_str().unwrap();
-    let common = ["run", "--data", path, "--inc", "2", "--eval", "final", "--method", "loranpac-soft,ranpac"];
+    let common = ["run", "--data", path, "--inc", "2", "--eval", "final", "--method", "loranpac-soft,ogd"];
     let output = loranpac(&[&common[..], &["--json", "-", "--keep-samples"]].concat());
     let note = String::from_utf8(output.stderr.clone()).unwrap();
-    assert!(note.contains("loranpac-soft: width infinite") && note.contains("ranpac: width 10000"), "{note}");
+    assert!(note.contains("loranpac-soft: width infinite") && note.contains("ogd: width 10000"), "{note}");
     let value: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!(value["runs"][0]["config"]["spec"]["width"], "infinite");
     assert_eq!(value["runs"][1]["config"]["spec"]["width"], 10_000);
