@@ -6,7 +6,8 @@ import os
 import warnings
 from typing import Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import column_or_1d
 
 from loranpac import _engine
@@ -27,9 +28,15 @@ class ContinualClassifier(Editing, Prediction, Facts):
     ----------
     method : str
         The name of the method; see :func:`methods`.
-    width : int or float("inf")
-        Width of the lifted features, E. Methods without a lift ignore it. ``float("inf")`` is the limit of ``relu-random``,
-        computed by its kernel, for ``loranpac`` and ``loranpac-soft``: the model then keeps the samples.
+    width : "auto", int or float("inf")
+        Width of the lifted features, E. Methods without a lift ignore it. ``float("inf")`` is the limit of ``relu-random`` and
+        ``abs-random``, computed by its kernel, for ``loranpac`` and ``loranpac-soft``: the model then keeps the samples. ``"auto"``
+        is three to five times the samples, between 10,000 and 100,000 and as far as memory allows, chosen when the first samples are
+        learned; see ``width_``.
+    expected_samples : int, optional
+        The samples that will be learned in all, for ``width="auto"``; by default those of the first call.
+    keep_samples : bool
+        The model may keep samples: ``width="auto"`` is then infinite for up to 20,000 samples.
     lift : str
         Feature map: ``relu-random``, ``random``, ``sigmoid-random``, ``fourier``, ``identity`` and others.
     truncate, threshold, rank : float, float, int, optional
@@ -65,6 +72,8 @@ class ContinualClassifier(Editing, Prediction, Facts):
         Features of a sample.
     n_samples_seen_ : int
         Samples learned.
+    width_ : int or float("inf")
+        The width, chosen or given.
 
     Examples
     --------
@@ -80,7 +89,9 @@ class ContinualClassifier(Editing, Prediction, Facts):
         self,
         method: str = "loranpac",
         *,
-        width: float = 10_000,
+        width: float | str = "auto",
+        expected_samples: int | None = None,
+        keep_samples: bool = False,
         lift: str = "relu-random",
         truncate: float | None = None,
         threshold: float | None = None,
@@ -97,6 +108,8 @@ class ContinualClassifier(Editing, Prediction, Facts):
     ):
         self.method = method
         self.width = width
+        self.expected_samples = expected_samples
+        self.keep_samples = keep_samples
         self.lift = lift
         self.truncate = truncate
         self.threshold = threshold
@@ -119,8 +132,9 @@ class ContinualClassifier(Editing, Prediction, Facts):
     def _settings(self) -> dict[str, Any]:
         return dict(self.settings or {})
 
-    def _new_learner(self, n_features: int) -> _engine.Learner:
-        options = engine_options(self, self._method(), self._settings(), n_features)
+    def _new_learner(self, X: NDArray[np.float32], classes: NDArray[Any]) -> _engine.Learner:
+        samples, features = X.shape
+        options = engine_options(self, self._method(), self._settings(), features, samples, len(classes))
         return self._identified(_engine.Learner(options, threads(self.n_jobs)))
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> ContinualClassifier:
@@ -137,7 +151,7 @@ class ContinualClassifier(Editing, Prediction, Facts):
         with self._restore_features_on_failure():
             X, y = self._samples_with_labels(X, y, reset=True)
             classes = _union([y])
-            learner = self._new_learner(X.shape[1])
+            learner = self._new_learner(X, classes)
             try:
                 learner.learn(X, _coded(y, classes), progress(self.verbose, self._method(), len(X)))
             except KeyboardInterrupt:
@@ -170,7 +184,7 @@ class ContinualClassifier(Editing, Prediction, Facts):
                     raise ValueError(f"y: the labels {_some(undeclared)} are not in classes={_some(declared)}")
             new = [y] if declared is None else [y, declared]
             everything = _union(new) if first else self._with(*new)
-            learner = self._new_learner(X.shape[1]) if first else self._learner
+            learner = self._new_learner(X, everything) if first else self._learner
             report = progress(self.verbose, self._method(), len(X))
             coded = _coded(y, everything)
             known, digests = (None if first else learner.knows(X, coded)) or (False, None)

@@ -56,6 +56,22 @@ class Facts(LearnerBase):
         return self._summary()["samples"]
 
     @property
+    def width_(self) -> float:
+        """The width of the lifted features, chosen or given; ``float("inf")`` if it is infinite."""
+        self._check_fitted("width_")
+        width = self._learner.width()
+        return float("inf") if width is None else width
+
+    @property
+    def width_choice_(self) -> str:
+        """Why ``width="auto"`` has chosen this width, in words."""
+        self._check_fitted("width_choice_")
+        words = self._learner.width_choice()
+        if words is None:
+            raise AttributeError("width_choice_: the width was given, and not chosen")
+        return words
+
+    @property
     def class_count_(self) -> NDArray[np.int64]:
         """Samples of each class of ``classes_``."""
         self._check_fitted("class_count_")

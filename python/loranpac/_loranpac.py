@@ -22,10 +22,16 @@ class LoRanPACClassifier(ContinualClassifier):
 
     Parameters
     ----------
-    width : int or float("inf")
-        Width of the lifted features, E. Accuracy grows with it, and cost in proportion to it; 10,000 is a good start.
-        ``float("inf")`` is the limit, computed by the arc-cosine kernel: exact, and faster up to about ten thousand samples, but
-        the model keeps the samples.
+    width : "auto", int or float("inf")
+        Width of the lifted features, E. Accuracy grows with it, and cost in proportion to it; where it is close to the number of
+        samples, accuracy suffers. ``"auto"`` is three to five times the samples, between 10,000 and 100,000 and as far as memory allows. It
+        is chosen when the first samples are learned, and stays; see ``width_``. ``float("inf")`` is the limit, computed by the
+        arc-cosine kernel: exact, and faster up to about ten thousand samples, but the model keeps the samples.
+    expected_samples : int, optional
+        The samples that will be learned in all, for ``width="auto"``; by default those of the first call of ``fit`` or
+        ``partial_fit``. Models that are to be merged need the same.
+    keep_samples : bool
+        The model may keep samples: ``width="auto"`` is then infinite for up to 20,000 samples.
     filter : {"soft", "hard"}
         A ridge that is derived from the spectrum (its geometric mean), or the paper's cut.
     truncate, threshold, rank : float, float, int, optional
@@ -65,6 +71,8 @@ class LoRanPACClassifier(ContinualClassifier):
         The classes, sorted.
     n_features_in_, n_samples_seen_ : int
         Features of a sample; samples learned.
+    width_ : int or float("inf")
+        The width, chosen or given.
     certificate_ : dict
         The paper's quantities.
     train_mse_ : float
@@ -92,8 +100,10 @@ class LoRanPACClassifier(ContinualClassifier):
 
     def __init__(
         self,
-        width: float = 10_000,
+        width: float | str = "auto",
         *,
+        expected_samples: int | None = None,
+        keep_samples: bool = False,
         filter: str = "soft",
         truncate: float | None = None,
         threshold: float | None = None,
@@ -111,6 +121,8 @@ class LoRanPACClassifier(ContinualClassifier):
         verbose: int = 0,
     ):
         self.width = width
+        self.expected_samples = expected_samples
+        self.keep_samples = keep_samples
         self.filter = filter
         self.truncate = truncate
         self.threshold = threshold

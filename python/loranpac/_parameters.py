@@ -10,9 +10,11 @@ from loranpac._encoder import Encoder
 from loranpac._models import Path
 
 
-def engine_options(estimator: Any, method: str, settings: dict[str, Any], n_features: int) -> dict[str, Any]:
+def engine_options(
+    estimator: Any, method: str, settings: dict[str, Any], n_features: int, n_samples: int, n_classes: int
+) -> dict[str, Any]:
     """The engine's options. Invalid parameters raise here, when samples arrive, as scikit-learn requires."""
-    width = _width(estimator.lift, estimator.width)
+    width = checked_width(estimator)
     if estimator.max_rank is not None:
         _whole("max_rank", estimator.max_rank)
     _whole("random_state", estimator.random_state, least=0)
@@ -31,6 +33,9 @@ def engine_options(estimator: Any, method: str, settings: dict[str, Any], n_feat
         "dim": n_features,
         "lift": estimator.lift,
         "width": width,
+        "samples": max(n_samples, estimator.expected_samples or 0),
+        "classes": n_classes,
+        "keep_samples": estimator.keep_samples,
         "seed": int(estimator.random_state),
         "gamma": _engine.GAMMA if estimator.gamma is None else float(estimator.gamma),
         "truncation": (cuts[0][0], float(cuts[0][1])) if cuts else None,
@@ -90,17 +95,22 @@ def _filter_parameters(filter: dict[str, Any]) -> dict[str, Any]:
     return {"filter": "soft", **cut(soft["eigenvalue"])}
 
 
-def _width(lift: str, width: Any) -> int | None:
-    """The engine's width; None if it is infinite."""
+def checked_width(estimator: Any) -> int | str | None:
+    """The engine's width: "auto", or None if it is infinite; and what an automatic one depends on is checked."""
+    width = estimator.width
+    if estimator.expected_samples is not None:
+        _whole("expected_samples", estimator.expected_samples)
+    if not isinstance(estimator.keep_samples, bool):
+        raise ValueError(f"keep_samples: True or False is expected, not {estimator.keep_samples!r}")
+    if isinstance(width, str) and width == "auto":
+        return width
     if isinstance(width, Real) and not isinstance(width, bool):
         value = float(width)
         if value == float("inf"):
-            if lift != "relu-random":
-                raise ValueError(f"lift: width=inf is the limit of 'relu-random', and not of {lift!r}")
             return None
         if value >= 1 and value.is_integer():
             return int(value)
-    raise ValueError(f"width: a whole number of at least 1 or float('inf') is expected, not {width!r}")
+    raise ValueError(f"width: a whole number of at least 1, float('inf') or 'auto' is expected, not {width!r}")
 
 
 def _whole(name: str, value: Any, least: int = 1) -> None:

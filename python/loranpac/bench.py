@@ -84,6 +84,8 @@ def _value(name: str, value: Any) -> Any:
     """A value as the engine reads it: text, a number, or a list of them."""
     if isinstance(value, str):
         return value
+    if isinstance(value, (bool, np.bool_)):
+        return str(bool(value)).lower()
     if isinstance(value, Integral) and not isinstance(value, bool):
         return str(int(value))
     if isinstance(value, Real) and not isinstance(value, bool):

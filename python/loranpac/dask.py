@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from loranpac import _engine
 from loranpac._estimators import LoRanPACClassifier
 from loranpac._inputs import is_raw
 from loranpac._labels import _label_array
 from loranpac._models import Path, check_name, merge_models
+from loranpac._parameters import checked_width
 
 try:
     import dask
@@ -49,7 +51,8 @@ def fit(
     out : path
         The model, a folder ``NAME.lrp`` that does not exist yet.
     estimator : LoRanPACClassifier, optional
-        Its parameters are used, not what it has learned.
+        Its parameters are used, not what it has learned. ``width="auto"`` is chosen from ``expected_samples``, the number of samples
+        in all shards.
     workspace : path, optional
         A folder that all workers can access; the parent of ``out`` by default. Models of shards are in a subfolder of it until
         the end. They belong to this data: after an interrupted call, remove that subfolder before a call with other data and the
@@ -73,6 +76,10 @@ def fit(
         raise ValueError("shards: there are none")
     if not isinstance(estimator, LoRanPACClassifier):
         raise TypeError(f"estimator: a LoRanPACClassifier is expected, not {type(estimator).__name__}, which cannot be saved")
+    if checked_width(estimator) == "auto":
+        # One width for all shards, which are merged.
+        width = _engine.auto_width(estimator.expected_samples, estimator.keep_samples, estimator.lift)
+        estimator.set_params(width=float("inf") if width is None else width)
     out = os.path.abspath(out)
     # Another estimator, or other shards as far as Dask identifies them, use another subfolder.
     keys = [str(getattr(part, "key", "")) for part in parts] if hasattr(shards, "to_delayed") else len(parts)

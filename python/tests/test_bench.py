@@ -86,7 +86,7 @@ def test_every_setting_of_the_engine_is_a_keyword():
     for entry in json.loads(_engine.settings()):
         assert signature.parameters[entry["name"]].default == entry["default"]
         assert f"    {entry['name']} : default" in bench.run.__doc__
-    assert signature.parameters["width"].default == 10_000 and signature.parameters["random_state"].default == 0
+    assert signature.parameters["width"].default == "auto" and signature.parameters["random_state"].default == 0
     run = bench.run("digits", "loranpac", inc=5, rank=50, gamma=None, order="sorted", width=np.int64(100)).runs[0]
     spec = run["config"]["spec"]
     assert (spec["truncation"], spec["order"], spec["width"]) == ({"rank": 50}, "sorted", 100)

@@ -16,6 +16,7 @@ LIFTS = {
     "31": {"width": 31},
     "401": {"width": 401, "filter": "hard"},
     "identity": {"lift": "identity"},
+    "abs-random": {"lift": "abs-random", "width": 30},
     "inf": {"width": INF},
     "inf, half": {"width": INF, "half": True},
 }

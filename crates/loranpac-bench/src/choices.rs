@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use loranpac::Width;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 
@@ -10,6 +11,9 @@ use crate::error::Error;
 use crate::settings::{self, SETTINGS, Setting};
 use crate::spec::Spec;
 use crate::value::{Many, Value};
+
+/// The width of runs where a recipe has none.
+const WIDTH: usize = 10_000;
 
 /// Methods, their own settings, and any of [`SETTINGS`], by name.
 #[derive(Debug, Clone, Default)]
@@ -63,9 +67,11 @@ impl Choices {
     /// and those of the methods fastest.
     pub fn cross(&self) -> Result<Vec<Spec>, Error> {
         let names = self.method.as_ref().map_or(&[][..], Many::values);
-        let mut specs: Vec<Spec> = names.iter().map(|name| Spec::new(name)).collect();
+        // A recipe is a fixed experiment: its widths do not depend on the machine.
+        let fixed = |spec| Spec { width: Width::Finite(WIDTH), ..spec };
+        let mut specs: Vec<Spec> = names.iter().map(|name| fixed(Spec::new(name))).collect();
         if self.method.is_none() {
-            specs.push(Spec::default());
+            specs.push(fixed(Spec::default()));
         }
         for setting in SETTINGS {
             if let Some(values) = self.given.get(setting.name) {

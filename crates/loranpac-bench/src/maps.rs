@@ -67,7 +67,7 @@ impl Maps {
 
     /// Gives a run the width of the projection from a file.
     pub(crate) fn adapt(&self, spec: &mut Spec, dim: usize) -> Result<(), Error> {
-        let (Some(given), true) = (&self.given, spec.computed_width() != 0) else { return Ok(()) };
+        let (Some(given), true) = (&self.given, spec.computed_width() != 0 || spec.is_open()) else { return Ok(()) };
         let (rows, columns) = (given.rows, given.dim);
         if given.lift == spec.lift && columns != dim {
             let (path, dim) = (given.path.display(), count(dim, "feature"));

@@ -4,7 +4,9 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use loranpac::memory::{self, human_bytes};
+use loranpac::auto::{self, Choice, Expected};
+use loranpac::lift::{self, Rows};
+use loranpac::memory::{self, Room, human_bytes};
 use loranpac::registry::{Input, MethodOptions};
 use loranpac::{StreamSizes, Width, plan};
 use loranpac_data::{Dataset, system};
@@ -47,6 +49,7 @@ pub struct Plan<'m> {
     whole: Option<Arc<Dataset>>,
     runs: Vec<Planned>,
     threads: usize,
+    notes: Vec<String>,
 }
 
 /// A run that has been checked.
@@ -56,6 +59,8 @@ struct Planned {
     /// Features of a sample at most, which are not those of the data if the run adapts the encoder.
     dim: usize,
     features: RunFeatures,
+    /// Why it has its width, if the plan has chosen it.
+    choice: Option<Choice>,
     /// Whether lifted test samples are kept between evaluations.
     keep_lifted: bool,
 }
@@ -101,17 +106,24 @@ impl<'m> Plan<'m> {
             }
             let dim = features.dim(data.dim, tasks);
             maps.adapt(&mut spec, dim)?;
-            runs.push(Planned { spec, data, dim, features, keep_lifted: false });
+            runs.push(Planned { spec, data, dim, features, choice: None, keep_lifted: false });
         }
-        maps.keep_only(runs.iter().map(|run| (&run.spec, run.dim)));
-        let mut plan = Plan { maps, raw, whole, runs, threads: resources.threads };
-        plan.fit(resources.memory)?;
+        let mut plan = Plan { maps, raw, whole, runs, threads: resources.threads, notes: Vec::new() };
+        let left = resources.memory.map(left_for_models).transpose()?;
+        plan.choose_widths(left)?;
+        plan.maps.keep_only(plan.runs.iter().map(|run| (&run.spec, run.dim)));
+        plan.fit(resources.memory.zip(left))?;
         Ok(plan)
     }
 
     /// The specs, in the order of the runs.
     pub fn specs(&self) -> impl Iterator<Item = &Spec> {
         self.runs.iter().map(|run| &run.spec)
+    }
+
+    /// What users should know about choices that the plan has made.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// The number of runs.
@@ -131,9 +143,9 @@ impl<'m> Plan<'m> {
 
     /// The same. `say` is told about adaptation, and may break too.
     pub fn run_and_say(&mut self, number: usize, say: Say<'_>, watch: Watch<'_>) -> Result<Run, Error> {
-        let Planned { spec, data, features, keep_lifted, .. } = &self.runs[number];
+        let Planned { spec, data, features, choice, keep_lifted, .. } = &self.runs[number];
         let tasks = stream::of(data, spec)?;
-        let (threads, keep_lifted) = (self.threads, *keep_lifted);
+        let (threads, choice, keep_lifted) = (self.threads, *choice, *keep_lifted);
         let rows = |whole: &Dataset| match spec.per_class {
             Some(count) => whole.first_per_class(count),
             None => (0..whole.train.len()).collect(),
@@ -149,6 +161,7 @@ impl<'m> Plan<'m> {
                     method,
                     options,
                     lift,
+                    choice,
                     tasks,
                     adapt_seconds,
                     adapt_choice,
@@ -174,16 +187,72 @@ impl<'m> Plan<'m> {
             options.settings.push(("subspaces".to_owned(), tasks.len().to_string()));
         }
         let (method, tasks) = (spec.method()?, &tasks[..]);
-        Experiment { spec, method, options, lift, tasks, adapt_seconds, adapt_choice, threads, keep_lifted }
+        Experiment { spec, method, options, lift, choice, tasks, adapt_seconds, adapt_choice, threads, keep_lifted }
             .run(data, watch)
+    }
+
+    /// How much there is to learn in each run.
+    fn sizes(&self) -> Result<Vec<StreamSizes>, Error> {
+        self.runs.iter().map(|run| Ok(stream::sizes(&run.data, &stream::of(&run.data, &run.spec)?))).collect()
+    }
+
+    /// Chooses the widths that are left open: one finite width for all of them, so that they can be compared, and an infinite one
+    /// for methods that have it, if samples may be kept. `left` is what a budget leaves to models.
+    fn choose_widths(&mut self, left: Option<usize>) -> Result<(), Error> {
+        let open: Vec<usize> = (0..self.runs.len()).filter(|at| self.runs[*at].spec.is_open()).collect();
+        if open.is_empty() {
+            return Ok(());
+        }
+        let sizes = self.sizes()?;
+        let room = system::room();
+        let room = Room { available: room.available.into_iter().chain(left).min(), ..room };
+        let fits = |at: usize, width: Width| -> Result<bool, Error> {
+            let Planned { spec, dim, .. } = &self.runs[at];
+            let spec = Spec { width, ..spec.clone() }.normalised()?;
+            let needed = (need(self.maps, &spec, *dim, &sizes[at])?.bytes)(spec.cap());
+            Ok(room.suffices(needed))
+        };
+        let samples = open.iter().map(|at| sizes[*at].samples).max();
+        let inside = |at: &usize| {
+            let Planned { spec, dim, .. } = &self.runs[*at];
+            lift::find(&spec.lift).is_ok_and(|lift| lift.projection == Rows::WidthMinusDim).then_some(*dim)
+        };
+        let expected =
+            Expected { samples, inside: open.iter().filter_map(inside).max().unwrap_or(0), ..Expected::default() };
+        // What is wrong apart from memory is refused later, with its reason.
+        let finite = auto::choose(expected, |width| open.iter().all(|at| fits(*at, width).unwrap_or(true)));
+        let limited = |at: usize| {
+            let Planned { spec, .. } = &self.runs[at];
+            let has_limit = spec.method()?.infinite && lift::find(&spec.lift)?.limit.is_some() && spec.lift_seed == 0;
+            let expected = Expected { may_keep: spec.keep_samples, has_limit, ..expected };
+            let choice = auto::choose(expected, |width| !width.is_infinite() || fits(at, width).unwrap_or(false));
+            Ok(if choice.width.is_infinite() { choice } else { finite })
+        };
+        let choices = open.iter().map(|at| limited(*at)).collect::<Result<Vec<Choice>, Error>>()?;
+        let mut chosen: Vec<(Choice, Vec<&str>)> = Vec::new();
+        for (at, choice) in open.into_iter().zip(choices) {
+            let Planned { spec, choice: reason, .. } = &mut self.runs[at];
+            *reason = Some(choice);
+            *spec = Spec { width: choice.width, ..spec.clone() }.normalised()?;
+            let name = spec.method()?.name;
+            match chosen.iter_mut().find(|(known, _)| *known == choice) {
+                Some((_, names)) if names.contains(&name) => {}
+                Some((_, names)) => names.push(name),
+                None => chosen.push((choice, vec![name])),
+            }
+        }
+        self.notes = match &chosen[..] {
+            [(choice, _)] => vec![choice.to_string()],
+            several => several.iter().map(|(choice, names)| format!("{}: {choice}", names.join(", "))).collect(),
+        };
+        Ok(())
     }
 
     /// Refuses runs that need more memory than there is. A budget chooses one cap for all runs, so that they can be compared:
     /// the smallest that it leaves to any of those that it matters to.
-    fn fit(&mut self, budget: Option<usize>) -> Result<(), Error> {
-        let sizes = self.runs.iter().map(|run| Ok(stream::sizes(&run.data, &stream::of(&run.data, &run.spec)?)));
-        let sizes = sizes.collect::<Result<Vec<StreamSizes>, Error>>()?;
-        let left = budget.map(left_for_models).transpose()?;
+    fn fit(&mut self, budget: Option<(usize, usize)>) -> Result<(), Error> {
+        let sizes = self.sizes()?;
+        let left = budget.map(|(_, left)| left);
         if let Some(left) = left {
             let mut cap = usize::MAX;
             for (Planned { spec, dim, .. }, sizes) in self.runs.iter().zip(&sizes) {
@@ -205,7 +274,7 @@ impl<'m> Plan<'m> {
             let advice = "fewer threads, or a smaller `width` or `max-rank`, need less";
             plan::preflight(method, width, spec.cap(), available, &bytes)
                 .and_then(|()| room.ensure(bytes(spec.cap()), method, advice))
-                .map_err(|error| match budget.zip(left) {
+                .map_err(|error| match budget {
                     Some((budget, left)) => {
                         let reason = format!("it leaves {} to the model: {error}", human_bytes(left));
                         loranpac::Error::setting("memory", human_bytes(budget), reason)
@@ -310,6 +379,55 @@ fn need<'a>(maps: &Maps, spec: &'a Spec, dim: usize, sizes: &'a StreamSizes) -> 
 mod tests {
     use super::*;
     use loranpac_data::embedded;
+
+    fn open(method: &str, keep_samples: bool) -> Spec {
+        Spec { keep_samples, ..Spec::new(method) }
+    }
+
+    #[test]
+    fn methods_share_an_automatic_width_and_those_that_may_keep_samples_have_an_infinite_one() {
+        let digits = Arc::new(embedded::digits());
+        assert!(digits.train.len() < 2_000);
+        let plan_of = |specs: Vec<Spec>| {
+            let mut maps = Maps::new(false, None);
+            let plan = Plan::new(&mut maps, digits.clone(), specs, Resources::threads(1)).unwrap();
+            let widths: Vec<Width> = plan.specs().map(|spec| spec.width).collect();
+            (widths, plan.notes().to_vec(), plan.specs().all(|spec| !spec.keep_samples && !spec.is_open()))
+        };
+        let ten = Width::Finite(10_000);
+        let explicit = Spec { width: Width::Finite(300), ..Spec::new("ranpac") };
+        let (widths, notes, decided) =
+            plan_of(vec![open("loranpac", false), open("ranpac", false), explicit, open("simplecil", false)]);
+        assert_eq!(widths, [ten, ten, Width::Finite(300), Width::Finite(0)]);
+        assert_eq!(notes, ["width 10000, chosen for 1348 samples: at least 3 times as many"]);
+        assert!(decided);
+        let seeded = Spec { lift_seed: 3, ..open("loranpac", true) };
+        let (widths, notes, decided) = plan_of(vec![open("loranpac-soft", true), open("ranpac", true), seeded]);
+        assert_eq!(widths, [Width::Infinite, ten, ten]);
+        assert!(
+            notes[0].starts_with("loranpac-soft: width infinite")
+                && notes[1].starts_with("ranpac, loranpac: width 10000")
+        );
+        assert!(decided);
+        assert!(plan_of(vec![open("simplecil", true)]).1.is_empty());
+    }
+
+    #[test]
+    fn an_automatic_width_and_its_reason_are_recorded_and_its_command_repeats_it() {
+        let mut maps = Maps::default();
+        let scenario = crate::spec::Scenario::Joint;
+        let spec = Spec { scenario, per_class: Some(2), eval: When::Final, ..open("loranpac-soft", false) };
+        let mut plan = Plan::new(&mut maps, embedded::digits(), vec![spec], Resources::threads(1)).unwrap();
+        let run = plan.run(0, &mut |_| ControlFlow::Continue(())).unwrap();
+        assert_eq!(
+            run.config.width_choice.map(|choice| (choice.width, choice.samples)),
+            Some((Width::Finite(10_000), Some(20)))
+        );
+        assert_eq!(run.config.lift.as_ref().and_then(|lift| lift.width), Some(10_000));
+        assert!(run.config.spec.command("digits").contains("--width 10000"));
+        let json = serde_json::to_value(&run).unwrap();
+        assert_eq!(json["config"]["width_choice"]["reason"], "samples");
+    }
 
     #[test]
     fn test_samples_that_are_kept_lifted_change_no_accuracy() {

@@ -200,6 +200,9 @@ fn check(spec: &Spec) -> Result<(), String> {
     if let Some(unknown) = spec.settings.keys().find(|name| !method.knows(name)) {
         return Err(format!("{} has no setting {unknown} ({})", method.name, method.known_settings()));
     }
+    if spec.is_open() || spec.keep_samples {
+        return Err("a recipe states its widths: \"auto\" depends on the machine".to_owned());
+    }
     if spec.eval == When::Never {
         return Err("eval = \"never\" leaves nothing to show; use \"final\"".to_owned());
     }

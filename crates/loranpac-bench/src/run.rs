@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
+use loranpac::auto;
 use loranpac::registry::{Method, MethodOptions};
 use loranpac::{Certificate, Classifier, Features, Label, Learner, LiftedSamples, Scores, Summary, Verdict};
 use serde::{Deserialize, Serialize};
@@ -70,6 +71,9 @@ pub struct RunConfig {
     pub spec: Spec,
     /// Lift, for methods that have one.
     pub lift: Option<LiftFacts>,
+    /// Why it has its width, if that was chosen automatically.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub width_choice: Option<auto::Choice>,
     /// The method's own settings.
     pub method: serde_json::Value,
     /// Threads.
@@ -192,6 +196,8 @@ pub(crate) struct Experiment<'a> {
     pub options: MethodOptions,
     /// What is recorded about the lift.
     pub lift: Option<LiftFacts>,
+    /// Why it has its width, if the plan has chosen it.
+    pub choice: Option<auto::Choice>,
     /// The tasks.
     pub tasks: &'a [Task],
     /// Seconds of adaptation.
@@ -392,6 +398,7 @@ impl Experiment<'_> {
             config: RunConfig {
                 spec: self.spec.clone(),
                 lift: self.lift.clone(),
+                width_choice: self.choice,
                 method: subject.settings(),
                 threads: self.threads,
                 version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -13,6 +13,9 @@ use crate::error::Error;
 /// The default seed of the class order, the paper's.
 pub const DEFAULT_SEED: u32 = 1993;
 
+/// The width of a spec that leaves it to the plan.
+pub const OPEN: Width = Width::Finite(0);
+
 /// Everything that decides a run, apart from the data. A record without one of the fields has its default.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -29,8 +32,11 @@ pub struct Spec {
     pub max_rank: Option<usize>,
     /// Feature map.
     pub lift: String,
-    /// E; 0 for maps without a choice.
+    /// E; 0 for maps without a choice, and until [`crate::plan::Plan`] has chosen it ([`Spec::is_open`]).
     pub width: Width,
+    /// Whether samples may be kept, while the width is open: the plan may then choose an infinite one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keep_samples: bool,
     /// Seed of the projection.
     pub lift_seed: u64,
     /// Inverse kernel width of Fourier features.
@@ -145,7 +151,8 @@ impl Spec {
             schedule: Schedule::Late,
             max_rank: None,
             lift: lift::LIFTS[0].name.to_owned(),
-            width: Width::Finite(10_000),
+            width: OPEN,
+            keep_samples: false,
             lift_seed: 0,
             gamma: DEFAULT_GAMMA,
             adapt: None,
@@ -174,6 +181,11 @@ impl Spec {
         self.width.is_infinite()
     }
 
+    /// Whether its width is yet to be chosen.
+    pub fn is_open(&self) -> bool {
+        self.width == OPEN && self.method().is_ok_and(|method| lift::has_width(method.input.lift(&self.lift)))
+    }
+
     /// r_max: as chosen, or the default at this width.
     pub fn cap(&self) -> usize {
         self.max_rank.unwrap_or(Config::cap(self.width))
@@ -184,11 +196,11 @@ impl Spec {
         self.width.finite().unwrap_or(0)
     }
 
-    /// Chooses the width. Lifts whose limit is not known have no infinite width.
+    /// Sets the width. Lifts whose limit is not known have no infinite width.
     pub fn widen(&mut self, width: Width) -> Result<(), String> {
         let limit = lift::find(&self.lift).map_err(|e| e.to_string())?.limit;
         if width.is_infinite() && limit.is_none() {
-            return Err(format!("it is the limit of `lift` {}, and {} has none", lift::LIFTS[0].name, self.lift));
+            return Err(format!("it is the limit of `lift` {}, and {} has none", lift::with_limit(), self.lift));
         }
         self.width = width;
         Ok(())

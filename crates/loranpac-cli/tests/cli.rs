@@ -81,6 +81,30 @@ fn infinite_width_is_a_width_that_keeps_samples() {
 }
 
 #[test]
+fn an_automatic_width_is_the_default_and_says_why() {
+    let folder = data();
+    let path = folder.path().to_str().unwrap();
+    let common = ["run", "--data", path, "--inc", "2", "--eval", "final", "--method", "loranpac-soft,ogd"];
+    let output = loranpac(&[&common[..], &["--json", "-", "--keep-samples"]].concat());
+    let note = String::from_utf8(output.stderr.clone()).unwrap();
+    assert!(note.contains("loranpac-soft: width infinite") && note.contains("ogd: width 10000"), "{note}");
+    let value: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(value["runs"][0]["config"]["spec"]["width"], "infinite");
+    assert_eq!(value["runs"][1]["config"]["spec"]["width"], 10_000);
+    assert_eq!(value["runs"][1]["config"]["width_choice"]["samples"], 72);
+    let given = json(&[&common[..], &["--json", "-", "--width", "60"]].concat());
+    assert_eq!(given["runs"][0]["config"].get("width_choice"), None);
+    refused(&[&common[..], &["--width", "60", "--keep-samples"]].concat(), &["--keep-samples", "--width auto"]);
+    // What is chosen for a budget is not refused.
+    let width = |memory: &str| {
+        let value = json(&[&common[..], &["--json", "-", "--memory", memory]].concat());
+        value["runs"][0]["config"]["spec"]["width"].as_u64().unwrap()
+    };
+    let widths = ["60M", "100M", "1G"].map(width);
+    assert!(widths.is_sorted() && widths[2] == 10_000, "{widths:?}");
+}
+
+#[test]
 fn layup_takes_the_layers_that_the_file_has() {
     let folder = data();
     let path = folder.path().to_str().unwrap();

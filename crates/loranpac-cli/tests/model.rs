@@ -377,6 +377,65 @@ fn feature_files_of_experiments_serve_too() {
     assert_eq!((result["samples"].as_u64(), result["accuracy"].as_f64()), (Some(24), Some(100.0)));
 }
 
+#[test]
+fn an_automatic_width_follows_the_samples_that_are_announced() {
+    let place = Place::new();
+    let file = place.csv("a.csv", &[0, 1, 2], 1);
+    let init = |name: &str, more: &[&str]| {
+        let path = place.path(name);
+        let said = stdout(&loranpac(&[&["init", &path], more].concat()));
+        (json(&["inspect", &path, "--json"]), said)
+    };
+    let (model, said) = init("a.lrp", &["--dim", "4", "--expect", "2600"]);
+    assert!(said.contains("width 13000, chosen for 2600 samples: at least 3 times as many"), "{said}");
+    assert_eq!((&model["lift"]["width"], &model["width_choice"]["samples"]), (&13_000.into(), &2_600.into()));
+    // All samples of the file count, of a format that does not have their number too.
+    let (model, said) = init("b.lrp", &["--like", &file]);
+    assert!(said.contains("chosen for 36 samples") && said.contains("--expect"), "{said}");
+    assert_eq!(model["lift"]["width"], 10_000);
+    let (model, said) = init("c.lrp", &["--dim", "4"]);
+    assert!(said.contains("unknown number of samples: enough for 3333 samples") && said.contains("--expect"), "{said}");
+    assert_eq!(model["width_choice"], serde_json::json!({"width": 10_000, "samples": null, "reason": "unknown"}));
+    let (model, said) = init("d.lrp", &["--dim", "4", "--expect", "500", "--keep-samples"]);
+    assert!(said.contains("keeps the samples") && said.contains("they may be kept"), "{said}");
+    assert_eq!(model["width_choice"]["width"], "infinite");
+    let (model, _) = init("e.lrp", &["--dim", "4", "--width", "50"]);
+    assert_eq!(model["width_choice"], serde_json::Value::Null);
+    let (model, _) = init("f.lrp", &["--dim", "4", "--lift", "identity"]);
+    assert_eq!((&model["lift"]["width"], &model["width_choice"]), (&4.into(), &serde_json::Value::Null));
+    assert!(stdout(&loranpac(&["inspect", &place.path("a.lrp")])).contains("chosen for 2600 samples"));
+    // Repeating the command changes nothing, and the width stays whatever is learned.
+    assert!(init("a.lrp", &["--dim", "4", "--expect", "2600"]).1.contains("exists already"));
+    stdout(&loranpac(&["learn", &place.path("c.lrp"), &file]));
+    assert_eq!(json(&["inspect", &place.path("c.lrp"), "--json"])["lift"]["width"], 10_000);
+    let path = place.path("x.lrp");
+    refused(&["init", &path, "--dim", "4", "--width", "50", "--expect", "9"], &["--expect", "not automatic"]);
+    refused(
+        &["init", &path, "--dim", "4", "--width", "infinite", "--keep-samples"],
+        &["--keep-samples", "not automatic"],
+    );
+    refused(&["init", &path, "--dim", "4", "--width", "wide"], &["--width", "or auto"]);
+    refused(&["init", &path, "--dim", "4", "--lift", "magic"], &["--lift magic", "abs-random"]);
+}
+
+#[test]
+fn a_width_close_to_the_samples_is_warned_of_by_learn_and_inspect() {
+    let place = Place::new();
+    let file = place.csv("a.csv", &[0, 1, 2], 1);
+    for (width, close) in [("100", true), ("12", false), ("108", false)] {
+        for more in [&[][..], &["--defer"]] {
+            let model = place.path(&format!("{width}{}.lrp", more.len()));
+            stdout(&loranpac(&["init", &model, "--dim", "4", "--width", width]));
+            let learned = loranpac(&[&["learn", &model, &file], more].concat());
+            let said = String::from_utf8(learned.stderr.clone()).unwrap();
+            assert_eq!(said.contains("close to the number of samples (36)"), close, "{width} {more:?}: {said}");
+            assert_eq!(said.contains("--width 10000 or more"), close, "{said}");
+            let inspected = stdout(&loranpac(&["inspect", &model]));
+            assert_eq!(inspected.contains("close to the number of samples"), close, "{inspected}");
+        }
+    }
+}
+
 /// Infinite width: the same commands, exact forgetting, samples that are kept and said to be.
 #[test]
 fn a_model_of_infinite_width_lives_like_any_other() {

@@ -179,6 +179,16 @@ impl Learner {
             .with(py, |state| Ok(serde_json::json!(state.session("be written to a disk")?.manifest()).to_string()))
     }
 
+    /// The width; None if it is infinite.
+    fn width(&self, py: Python<'_>) -> PyResult<Option<usize>> {
+        self.shared.with(py, |state| Ok(state.space.width().finite()))
+    }
+
+    /// Why the width was chosen, in words; None if it was given.
+    fn width_choice(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.shared.with(py, |state| Ok(state.choice.map(|choice| choice.to_string())))
+    }
+
     /// Refuses an encoder that is not the model's. Its digest decides, or else its name.
     #[pyo3(signature = (name, reference=None))]
     fn check_encoder(&self, py: Python<'_>, name: String, reference: Option<PyReference>) -> PyResult<()> {

@@ -36,7 +36,7 @@ mod _engine {
     #[pymodule_export]
     use crate::learner::Learner;
     #[pymodule_export]
-    use crate::models::{drop_history, history, keep_versions, merge_models, rollback, verify};
+    use crate::models::{auto_width, drop_history, history, keep_versions, merge_models, rollback, verify};
 
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use loranpac::auto::{self, Expected};
+use loranpac::lift;
 use loranpac_data::system;
 use loranpac_store::folder::MANIFEST;
 use loranpac_store::{Error, Manifest, Merged, Rolled, Session};
@@ -104,4 +106,12 @@ pub fn keep_versions(py: Python<'_>, path: PathBuf, count: usize) -> PyResult<()
 #[pyfunction]
 pub fn drop_history(py: Python<'_>, path: PathBuf) -> PyResult<()> {
     py.detach(|| Session::open_to_write(&path)?.drop_history()).map_err(errors::store)
+}
+
+/// The width that is chosen for a number of samples, whatever the memory; None if it is infinite.
+#[pyfunction]
+pub fn auto_width(samples: Option<usize>, keep_samples: bool, lift: &str) -> PyResult<Option<usize>> {
+    let entry = lift::find(lift).map_err(errors::engine)?;
+    let expected = Expected { samples, may_keep: keep_samples, has_limit: entry.limit.is_some(), inside: 0 };
+    Ok(auto::choose(expected, |_| true).width.finite())
 }

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use loranpac::auto::{self, Choice, Expected};
 use loranpac::internals::count;
+use loranpac::lift::{self, LiftEntry, LiftSpec, Rows};
 use loranpac::memory::{product, sum};
-use loranpac::registry::{self, MethodOptions};
-use loranpac::{
-    Classifier, Config, FeatureSpace, Features, Label, Learner, Schedule, StreamSizes, Truncation, Width, lift,
-};
+use loranpac::registry::{self, Method, MethodOptions};
+use loranpac::{Classifier, Config, FeatureSpace, Features, Label, Learner, Schedule, StreamSizes, Truncation, Width};
 use loranpac_data::system;
 use loranpac_store::onnx::{self, OnnxOptions};
 use loranpac_store::{
@@ -33,8 +33,11 @@ pub struct Options {
     method: String,
     dim: usize,
     lift: String,
-    /// None for an infinite width.
-    width: Option<usize>,
+    width: WidthOption,
+    /// Samples that will be learned at least, and their classes.
+    samples: usize,
+    classes: usize,
+    keep_samples: bool,
     seed: u64,
     gamma: f64,
     /// Kind (truncate, threshold or rank) and number.
@@ -43,6 +46,17 @@ pub struct Options {
     max_rank: Option<usize>,
     settings: Vec<(String, String)>,
     keep: usize,
+}
+
+/// A width as Python gives it.
+#[derive(FromPyObject)]
+enum WidthOption {
+    /// None for an infinite width.
+    #[pyo3(transparent)]
+    Given(Option<usize>),
+    /// The word "auto".
+    #[pyo3(transparent)]
+    Auto(#[expect(dead_code, reason = "there is only one word")] String),
 }
 
 impl Options {
@@ -55,6 +69,44 @@ impl Options {
         };
         truncation.validate().map(Some).map_err(errors::engine)
     }
+
+    /// The options of the method in a feature space.
+    fn of_method(&self, space: FeatureSpace) -> PyResult<MethodOptions> {
+        let schedule = match self.schedule.as_str() {
+            "paper" => Schedule::Paper,
+            _ => Schedule::Late,
+        };
+        Ok(MethodOptions {
+            truncation: self.truncation()?,
+            max_rank: self.max_rank.unwrap_or(Config::cap(space.width())),
+            schedule,
+            seed: self.seed,
+            settings: self.settings.clone(),
+            ..MethodOptions::new(space)
+        })
+    }
+
+    /// Chooses the width of a lift.
+    fn choose(&self, method: &Method, lift: &LiftEntry) -> PyResult<Choice> {
+        let Options { dim, samples, classes, seed, gamma, .. } = *self;
+        let sizes = StreamSizes { samples, largest_task: samples, classes };
+        let room = system::room();
+        let fits = |width: Width| -> PyResult<bool> {
+            let spec = LiftSpec { seed, keep: false, gamma, ..LiftSpec::new(dim, width.finite().unwrap_or(0)) };
+            let space = FeatureSpace::build(lift.name, width, spec).map_err(errors::engine)?;
+            let learner = method.build(&self.of_method(space)?).map_err(errors::engine)?;
+            let rows = lift.projection.count(dim, width.finite().unwrap_or(0));
+            Ok(room.suffices(sum(&[learner.peak_bytes(&sizes), product(&[4, rows, dim])])))
+        };
+        let expected = Expected {
+            samples: Some(samples),
+            may_keep: self.keep_samples,
+            has_limit: method.infinite && lift.limit.is_some() && seed == 0,
+            inside: if lift.projection == Rows::WidthMinusDim { dim } else { 0 },
+        };
+        // What is wrong apart from memory is refused afterwards, with its reason.
+        Ok(auto::choose(expected, |width| fits(width).unwrap_or(!width.is_infinite())))
+    }
 }
 
 /// The state of an estimator.
@@ -63,6 +115,8 @@ pub struct State {
     pub space: FeatureSpace,
     /// The method.
     pub engine: Engine,
+    /// Why it has its width, if that was chosen automatically.
+    pub choice: Option<Choice>,
     /// The encoder of a method that cannot be stored.
     encoder: Encoder,
 }
@@ -81,42 +135,38 @@ impl State {
         let method = registry::find(&options.method).map_err(errors::engine)?;
         let name = method.input.lift(&options.lift).to_owned();
         let Options { dim, seed, gamma, .. } = *options;
-        // Methods without a lift have no width.
-        let width = match method.input.lifted() {
-            true => options.width.map_or(Width::Infinite, Width::Finite),
-            false => Width::Finite(dim),
+        let entry = lift::find(&name).map_err(errors::engine)?;
+        let choice = match options.width {
+            WidthOption::Auto(_) if entry.projection.is_drawn() => Some(options.choose(method, entry)?),
+            _ => None,
         };
-        let rows = lift::find(&name).map_err(errors::engine)?.projection.count(dim, width.finite().unwrap_or(0));
+        let width = match (choice, &options.width) {
+            (Some(choice), _) => choice.width,
+            (None, WidthOption::Given(width)) if method.input.lifted() => width.map_or(Width::Infinite, Width::Finite),
+            // Methods without a lift have no width.
+            _ => Width::Finite(dim),
+        };
+        let rows = entry.projection.count(dim, width.finite().unwrap_or(0));
         let what = format!("width={width}: the projection of {}", count(dim, "feature"));
         ensure(product(&[4, rows, dim]), &what, "reduce width")?;
         let lift = LiftRecord::new(&name, dim, width, seed, gamma).map_err(errors::store)?;
         let space = lift.build(true).map_err(errors::store)?;
-        let schedule = match options.schedule.as_str() {
-            "paper" => Schedule::Paper,
-            _ => Schedule::Late,
-        };
-        let method_options = MethodOptions {
-            truncation: options.truncation()?,
-            max_rank: options.max_rank.unwrap_or(Config::cap(space.width())),
-            schedule,
-            seed,
-            settings: options.settings.clone(),
-            ..MethodOptions::new(space.clone())
-        };
+        let method_options = options.of_method(space.clone())?;
         let engine = match method.config(&method_options).map_err(errors::engine)? {
             None => Engine::Other(method.build(&method_options).map_err(errors::engine)?, 0),
             Some(config) => {
-                let settings = Settings { lift, config, keep: options.keep, encoder: None };
+                let settings = Settings { lift, config, keep: options.keep, width_choice: choice, encoder: None };
                 Engine::Stored(Box::new(Session::in_memory_with(&settings, space.clone()).map_err(errors::store)?))
             }
         };
-        Ok(State { space, engine, encoder: Encoder::default() })
+        Ok(State { space, engine, choice, encoder: Encoder::default() })
     }
 
     /// The state of a model that was read or merged.
     pub fn stored(mut session: Session) -> PyResult<State> {
         let space = session.model().map_err(errors::store)?.space();
-        Ok(State { space, engine: Engine::Stored(Box::new(session)), encoder: Encoder::default() })
+        let choice = session.manifest().width_choice;
+        Ok(State { space, engine: Engine::Stored(Box::new(session)), choice, encoder: Encoder::default() })
     }
 
     /// The method, whichever it is.

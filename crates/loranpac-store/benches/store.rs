@@ -81,7 +81,7 @@ fn main() {
     };
     let config = Config { filter: Filter::Soft(Ridge::GeometricMean), ..Config::default() };
     let disk = Counting::default();
-    let settings = Settings { lift, config, keep: 1, encoder: None };
+    let settings = Settings { lift, config, keep: 1, width_choice: None, encoder: None };
     let mut model = Session::create_on(Box::new(disk.clone()), &path, &settings).expect("a new model");
     let report = |what: &str, clock: Instant, bytes: u64| {
         println!("{what:<58} {:>8.2} s {:>9.1} MB", clock.elapsed().as_secs_f64(), bytes as f64 / 1e6);

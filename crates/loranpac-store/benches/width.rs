@@ -33,7 +33,7 @@ fn main() {
     let mut first = None;
     println!("{:>9} {:>9} {:>9} {:>9} {:>9} {:>9}", "width", "learn", "classify", "times", "on disk", "times");
     for lift in lifts {
-        let settings = Settings { lift: lift.clone(), config, keep: 0, encoder: None };
+        let settings = Settings { lift: lift.clone(), config, keep: 0, width_choice: None, encoder: None };
         let mut session = Session::in_memory(&settings).expect("a model");
         let clock = Instant::now();
         let task = count.div_ceil(TASKS);

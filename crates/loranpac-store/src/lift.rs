@@ -74,9 +74,8 @@ impl LiftRecord {
     /// Creates the record of a lift by name; some lifts have a fixed width.
     pub fn new(name: &str, dim: usize, width: Width, seed: u64, gamma: f64) -> Result<LiftRecord, Error> {
         if width == Width::Infinite {
-            let record = LiftRecord { name: name.to_owned(), ..LiftRecord::infinite(dim) };
-            record.build(false)?;
-            return Ok(record);
+            FeatureSpace::build(name, width, LiftSpec::new(dim, 0))?;
+            return Ok(LiftRecord::infinite(dim));
         }
         let mut record = LiftRecord { name: name.to_owned(), dim, width, seed, gamma };
         record.check_size()?;

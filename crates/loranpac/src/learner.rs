@@ -2,12 +2,14 @@
 
 use serde::Serialize;
 
+use crate::auto;
 use crate::certificate::{Certificate, Verdict};
 use crate::classifier::Classifier;
 use crate::error::Error;
 use crate::features::Features;
 use crate::filter::Facts;
 use crate::label::{Label, LabelTable};
+use crate::width::Width;
 
 /// A method that learns task after task. Unless its entry in the registry states otherwise, it does not keep samples
 /// after [`Learner::learn`] returns.
@@ -65,6 +67,9 @@ pub struct Summary {
     pub samples: usize,
     /// Classes learned.
     pub classes: usize,
+    /// E, for models on computed features whose lift has a choice of width.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub width: Option<usize>,
     /// Directions in the basis, for methods that have one.
     pub basis_rank: Option<usize>,
     /// Directions that the classifier uses.
@@ -102,7 +107,9 @@ impl Summary {
     /// Returns the certificate as text, if there is one.
     pub fn verdict(&self) -> Option<Verdict> {
         let mse = self.train_mse?;
-        Some(self.certificate?.verdict(mse, self.train_mse_upper.unwrap_or(mse)))
+        let mut verdict = self.certificate?.verdict(mse, self.train_mse_upper.unwrap_or(mse));
+        verdict.warnings.extend(self.width.and_then(|width| auto::warning(Width::Finite(width), self.samples)));
+        Some(verdict)
     }
 }
 

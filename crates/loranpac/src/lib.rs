@@ -20,6 +20,7 @@
 //! This crate reads no files, prints nothing, uses no clock and has no global state; it runs on the rayon pool of its
 //! caller. Columns are samples, as in the paper: a C-order `(n, d)` array is the paper's `d x n` matrix.
 
+pub mod auto;
 mod band;
 mod basis;
 mod buffer;

@@ -4,6 +4,9 @@ use std::cell::Cell;
 
 use crate::error::Error;
 
+/// One part in this many of the available memory is left free by what is planned ahead.
+const SPARE: usize = 5;
+
 /// The memory that a process may still allocate. The engine reads no files, so the caller provides it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Room {
@@ -29,6 +32,12 @@ impl Room {
             }
         };
         Err(Error::Memory(format!("{what} needs about {}{reason}: {advice}", human_bytes(needed))))
+    }
+
+    /// Returns whether there is memory for work that is planned ahead: a part is left free, because less may be available by then.
+    /// Must be called on the threads that will do the work.
+    pub fn suffices(&self, needed: usize) -> bool {
+        self.available.is_none_or(|available| needed <= available - available / SPARE) && self.grants(needed)
     }
 
     /// Returns whether the system grants `needed` bytes and the scratch space of all threads, in the pieces in which
@@ -101,6 +110,7 @@ mod tests {
         assert!(room.ensure(1 << 20, "it", "wait").is_ok());
         let message = room.ensure(2 << 20, "learning", "take less").unwrap_err().to_string();
         assert_eq!(message, "learning needs about 2 MiB, but 1 MiB are available: take less");
+        assert!(room.suffices(800 << 10) && !room.suffices(900 << 10));
         // No system grants half of the address space, whatever is reported as available.
         for (needed, scratch) in [(usize::MAX / 2, 0), (1, usize::MAX / 2), (usize::MAX, 0)] {
             let message = Room { available: None, scratch }.ensure(needed, "it", "wait").unwrap_err().to_string();

@@ -470,6 +470,7 @@ fn interpret(map: &dyn FeatureMap, projection: &[f32], x: &[f32]) -> Vec<f64> {
                 projection.chunks_exact(x.len()).map(row).collect()
             }
             Operation::Activate(Activation::Relu) => z.iter().map(|v| v.max(0.0)).collect(),
+            Operation::Absolute => z.iter().map(|v| v.abs()).collect(),
             Operation::Activate(Activation::Sigmoid) => z.iter().map(|v| 1.0 / (1.0 + (-v).exp())).collect(),
             Operation::Activate(Activation::Linear) => z,
             Operation::CosinesAndSines => z.iter().flat_map(|v| [v.cos(), v.sin()]).take(map.width()).collect(),

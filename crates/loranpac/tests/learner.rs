@@ -140,7 +140,7 @@ fn impossible_settings_are_refused_with_their_name() {
     check(Config { schedule: Schedule::Paper, ..soft() }, "schedule = paper");
     let spec = LiftSpec::new(3, 0);
     assert!(lift::build("relu-random", spec.clone()).err().unwrap().to_string().contains("width = 0"));
-    assert!(lift::build("cosine", spec).err().unwrap().to_string().contains("relu-random, random"));
+    assert!(lift::build("cosine", spec).err().unwrap().to_string().contains("relu-random, abs-random, random"));
     assert!(registry::find("loranpack").err().unwrap().to_string().contains("loranpac-soft"));
 }
 

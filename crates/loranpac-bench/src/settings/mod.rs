@@ -51,6 +51,8 @@ pub enum Kind {
     Several,
     /// One of these words.
     Words(&'static [&'static str]),
+    /// Yes if it is given without a value; `true` or `false`.
+    Switch,
     /// The name of a feature map.
     Lift,
     /// All labels in some order, or a word.
@@ -174,7 +176,10 @@ impl Spec {
             let value =
                 (setting.show)(self).filter(|value| setting.always || Some(value) != setting.default().as_ref());
             if let Some(value) = value {
-                text += &format!(" --{} {}", setting.name, quote(&value.to_string()));
+                text += &format!(" --{}", setting.name);
+                if setting.kind != Kind::Switch {
+                    text += &format!(" {}", quote(&value.to_string()));
+                }
             }
         }
         text
@@ -198,7 +203,7 @@ mod tests {
     use super::*;
     use loranpac::Width;
 
-    use crate::spec::{Scenario, When};
+    use crate::spec::{OPEN, Scenario, When};
 
     #[test]
     fn what_makes_no_difference_is_left_out() {
@@ -212,7 +217,7 @@ mod tests {
         let wide = Spec { width: Width::Finite(500), ..Spec::new("loranpac") };
         assert_ne!(wide.normalised().unwrap(), Spec::new("loranpac").normalised().unwrap());
         let fourier = Spec { gamma: 2.0, ..Spec::new("randumb") }.normalised().unwrap();
-        assert_eq!((fourier.lift.as_str(), fourier.gamma, fourier.width), ("fourier", 2.0, Width::Finite(10_000)));
+        assert_eq!((fourier.lift.as_str(), fourier.gamma, fourier.width), ("fourier", 2.0, OPEN));
         assert!(Spec::new("magic").normalised().is_err());
         let mut infinite = Spec { lift_seed: 3, ..Spec::new("loranpac") };
         infinite.widen(Width::Infinite).unwrap();
@@ -226,7 +231,11 @@ mod tests {
     #[test]
     fn the_command_names_what_is_not_default() {
         let mut spec = Spec::new("loranpac").normalised().unwrap();
-        assert_eq!(spec.command("f.npz"), "loranpac run --data f.npz --method loranpac --width 10000 --inc 10");
+        assert_eq!(spec.command("f.npz"), "loranpac run --data f.npz --method loranpac --width auto --inc 10");
+        spec.keep_samples = true;
+        let shown = spec.command("f.npz");
+        assert_eq!(shown, "loranpac run --data f.npz --method loranpac --width auto --keep-samples --inc 10");
+        (spec.width, spec.keep_samples) = (Width::Finite(10_000), false);
         spec.settings.insert("ridge".to_owned(), "1e3".to_owned());
         spec.truncation = Some(Truncation::Fraction(0.5));
         spec.scenario = Scenario::Class { base: 16, increment: 5 };
@@ -236,6 +245,29 @@ mod tests {
             "loranpac run --data 'my file.npz' --method loranpac --set ridge=1e3 --width 10000 --truncate 0.5 --base 16 \
              --inc 5 --per-class 30 --eval final --spectrum every --seed 7"
         );
+    }
+
+    #[test]
+    fn an_automatic_width_is_open_until_it_is_chosen() {
+        let read = |text: &str| {
+            let mut spec = Spec { width: Width::Finite(300), ..Spec::new("loranpac") };
+            find("width").unwrap().read(&mut spec, &Value::from(text)).unwrap();
+            spec
+        };
+        assert!(read("auto").is_open() && !read("infinite").is_open() && !read("200").is_open());
+        assert!(Spec::new("loranpac").is_open() && !Spec::new("simplecil").normalised().unwrap().is_open());
+        let identity = Spec { lift: "identity".to_owned(), ..Spec::new("loranpac") };
+        assert!(!identity.normalised().unwrap().is_open());
+        // Kept samples matter to the choice of a width only.
+        let kept = |spec| Spec { keep_samples: true, ..spec }.normalised().unwrap().keep_samples;
+        assert!(kept(read("auto")) && !kept(read("200")) && !kept(Spec::new("simplecil")));
+        let message = find("width").unwrap().check(&Value::from("wide")).unwrap_err();
+        assert!(message.ends_with("or auto"), "{message}");
+        let recipe = |width: &str| format!("title = \"t\"\n[[runs]]\nwidth = \"{width}\"");
+        let refused = crate::recipe::Recipe::parse("mine", &recipe("auto")).unwrap_err().to_string();
+        assert!(refused.contains("states its widths"), "{refused}");
+        let recipe = crate::recipe::Recipe::parse("mine", "title = \"t\"\n[[runs]]").unwrap();
+        assert_eq!(recipe.specs("", &Default::default()).unwrap()[0].width, Width::Finite(10_000));
     }
 
     /// Reading what a spec shows gives the spec back, whatever the setting.

@@ -5,7 +5,7 @@ use loranpac::registry::Input;
 use loranpac::{Config, Schedule, Truncation, Width};
 
 use super::{Kind, Setting};
-use crate::spec::{AdaptFeatures, Order, Scenario, Spec, When};
+use crate::spec::{AdaptFeatures, OPEN, Order, Scenario, Spec, When};
 use crate::value::Value;
 
 const ADAPTATION: &str = "Adaptation";
@@ -18,6 +18,7 @@ const ADAPTED: &[&str] = &["adapted", "both", "chosen"];
 const FEATURES: [AdaptFeatures; 3] = [AdaptFeatures::Adapted, AdaptFeatures::Both, AdaptFeatures::Chosen];
 const SCHEDULES: &[&str] = &["late", "paper"];
 const SCENARIOS: &[&str] = &["class", "domain", "joint"];
+const SWITCH: &[&str] = &["false", "true"];
 const TIMES: &[&str] = &["never", "final", "every"];
 
 /// Every setting of a run but the method and the settings of its own.
@@ -47,20 +48,40 @@ pub const SETTINGS: &[Setting] = &[
         name: "width",
         section: LIFT,
         placeholder: "E",
-        help: "Width of the lifted features, or infinite: exact by their kernel, but samples are kept",
+        help: "Width of the lifted features; infinite: exact by their kernel, but samples are kept; or auto: three to five times the \
+               training samples, from 10000 to 100000 and as far as memory allows",
         always: true,
-        read: |spec, value| spec.widen(value.to_string().parse()?),
+        read: |spec, value| match value.to_string().as_str() {
+            "auto" => {
+                spec.width = OPEN;
+                Ok(())
+            }
+            text => spec.widen(text.parse().map_err(|reason| format!("{reason}, or auto"))?),
+        },
         show: |spec| match spec.width {
             Width::Infinite => Some(Value::from("infinite")),
-            Width::Finite(0) => None,
+            OPEN => spec.is_open().then(|| Value::from("auto")),
             Width::Finite(width) => Some(width.into()),
         },
         settle: |spec, method| {
             // Methods that compute lifted features refuse an infinite width when they are built.
             if !(is_drawn(spec) || spec.is_infinite() && method.input.lifted()) {
-                spec.width = Width::Finite(0);
+                spec.width = OPEN;
             }
         },
+        ..Setting::PLAIN
+    },
+    Setting {
+        name: "keep-samples",
+        section: LIFT,
+        help: "Samples may be kept: an automatic width is then infinite, for methods that have one and up to 20000 samples",
+        kind: Kind::Switch,
+        read: |spec, value| {
+            spec.keep_samples = value.word(SWITCH)? == 1;
+            Ok(())
+        },
+        show: |spec| spec.keep_samples.then(|| Value::from(SWITCH[1])),
+        settle: |spec, _| clear_unless(spec, Spec::is_open, |spec| spec.keep_samples = false),
         ..Setting::PLAIN
     },
     Setting {
@@ -103,6 +124,9 @@ pub const SETTINGS: &[Setting] = &[
         show: |spec| spec.max_rank.filter(|cap| *cap != Config::cap(spec.width)).map(Value::from),
         // Records of finite width have the number, also those of earlier versions.
         settle: |spec, _| {
+            if spec.is_open() {
+                return;
+            }
             let cap = spec.cap();
             spec.max_rank = (!spec.is_infinite() || cap != Config::cap(spec.width)).then_some(cap);
         },

@@ -4,15 +4,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::{ArgGroup, ValueEnum};
-use loranpac::{Config, Filter, Model, Ridge, Schedule, Truncation, Width, lift};
+use loranpac::auto::{self, Choice, Expected};
+use loranpac::lift::{self, Rows};
+use loranpac::{Config, Filter, Model, Ridge, Schedule, StreamSizes, Truncation, Width};
 use loranpac_data::text::escape;
-use loranpac_data::{Reader, Split};
+use loranpac_data::{Reader, Split, system};
 use loranpac_encode::input::looks_raw;
 use loranpac_encode::{encoded_by, is_encoder};
-use loranpac_store::{Error, Identity, LiftRecord, Session, Settings};
+use loranpac_store::{Error, Identity, LiftRecord, Manifest, Session, Settings};
 
 use super::samples::identity_of;
-use super::{Samples, new_folder, on_threads, shown};
+use super::{ROWS, Samples, new_folder, on_threads, shown};
 use crate::say::{changed, say};
 use crate::words::count;
 
@@ -35,9 +37,16 @@ pub struct Args {
     /// A file whose samples have the number of features of the new model
     #[arg(long, value_name = "FILE")]
     like: Option<PathBuf>,
-    /// Width of the lifted features, or `infinite`: exact by their kernel, but the model keeps the samples
-    #[arg(long, default_value = "10000", value_name = "E")]
-    width: Width,
+    /// Width of the lifted features; `infinite`: exact by their kernel, but the model keeps the samples; or `auto`: three to five times
+    /// the samples expected, from 10000 to 100000 and as far as memory allows. It never changes afterwards
+    #[arg(long, default_value = "auto", value_name = "E")]
+    width: WidthArg,
+    /// Samples that the model will learn in all, for an automatic width [default: those in the file of --like]
+    #[arg(long, value_name = "N")]
+    expect: Option<usize>,
+    /// Samples may be kept: an automatic width is then infinite for up to 20000 samples
+    #[arg(long)]
+    keep_samples: bool,
     /// Feature map
     #[arg(long, default_value = "relu-random", value_name = "NAME")]
     lift: String,
@@ -85,6 +94,24 @@ enum FilterArg {
     Hard,
 }
 
+/// A width on the command line.
+#[derive(Clone, Copy)]
+enum WidthArg {
+    Auto,
+    Given(Width),
+}
+
+impl std::str::FromStr for WidthArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(WidthArg::Auto),
+            _ => text.parse().map(WidthArg::Given).map_err(|reason| format!("{reason}, or auto")),
+        }
+    }
+}
+
 /// A ridge on the command line.
 #[derive(Clone, Copy)]
 enum RidgeArg {
@@ -118,12 +145,15 @@ fn init(args: &Args) -> Result<()> {
         bail!("--adapter needs the encoder that it belongs to; give it with --encoder");
     }
     let folder = new_folder(&args.model)?;
-    let (given, like) = match (&args.like, args.dim) {
-        (Some(path), _) => {
-            let (dim, like) = features(path, args)?;
-            (Some(dim), like)
-        }
-        (None, dim) => (dim, None),
+    let automatic =
+        matches!(args.width, WidthArg::Auto) && (lift::has_width(&args.lift) || lift::find(&args.lift).is_err());
+    if !automatic && (args.expect.is_some() || args.keep_samples) {
+        bail!("--expect and --keep-samples have no effect on a width that is not automatic");
+    }
+    let like = args.like.as_ref().map(|path| features(path, args, automatic && args.expect.is_none())).transpose()?;
+    let (given, like, held) = match like {
+        Some(Like { dim, encoder, samples }) => (Some(dim), encoder, samples),
+        None => (args.dim, None, None),
     };
     let (encoder, dim) = match (encoder(args, like)?, given) {
         (Some((_, Some(own))), Some(given)) if own != given => {
@@ -163,15 +193,27 @@ fn init(args: &Args) -> Result<()> {
         ScheduleArg::Late => Schedule::Late,
         ScheduleArg::Paper => Schedule::Paper,
     };
-    if args.width == Width::Infinite && (args.lift_seed != 0 || args.gamma != lift::DEFAULT_GAMMA) {
+    if matches!(args.width, WidthArg::Given(Width::Infinite))
+        && (args.lift_seed != 0 || args.gamma != lift::DEFAULT_GAMMA)
+    {
         bail!("--lift-seed and --gamma have no effect at infinite width, which draws nothing at random");
     }
-    let lift = LiftRecord::new(&args.lift, dim, args.width, args.lift_seed, args.gamma)?;
-    let max_rank = args.max_rank.unwrap_or(Config::cap(args.width));
-    let config = Config { filter, max_rank, schedule, half: args.half, ..Config::default() };
+    let settings_of = |width: Width| -> Result<Settings> {
+        let lift = LiftRecord::new(&args.lift, dim, width, args.lift_seed, args.gamma)?;
+        let max_rank = args.max_rank.unwrap_or(Config::cap(width));
+        let config = Config { filter, max_rank, schedule, half: args.half, ..Config::default() };
+        Ok(Settings { lift, width_choice: None, config, keep: args.keep, encoder: encoder.clone() })
+    };
+    let settings = match args.width {
+        WidthArg::Given(width) => settings_of(width)?,
+        WidthArg::Auto if !automatic => settings_of(Width::Finite(dim))?,
+        WidthArg::Auto => {
+            let choice = choose(args, args.expect.or(held), dim, settings_of)?;
+            Settings { width_choice: Some(choice), ..settings_of(choice.width)? }
+        }
+    };
     // Invalid combinations are refused before the folder is created.
-    Model::new(lift.build(false)?, config)?;
-    let settings = Settings { lift, config, keep: args.keep, encoder };
+    Model::new(settings.lift.build(false)?, settings.config)?;
     match Session::create(&folder, &settings) {
         Err(Error::Exists { .. }) if Session::is_new(&folder, &settings) => {
             return Ok(say!("{} exists already, as a new model with these settings", shown(&folder))?);
@@ -191,7 +233,45 @@ fn init(args: &Args) -> Result<()> {
         }
         None => (String::new(), "FILE..."),
     };
-    Ok(changed(say!("{name}: {dim}{encoder}, {what}\nNext: loranpac learn {name} {files}"))?)
+    let why = settings.width_choice.map_or(String::new(), |choice| format!("\n{}", words(&choice)));
+    Ok(changed(say!("{name}: {dim}{encoder}, {what}{why}\nNext: loranpac learn {name} {files}"))?)
+}
+
+/// Chooses the width for a number of samples, if it is known.
+fn choose(
+    args: &Args,
+    samples: Option<usize>,
+    dim: usize,
+    settings_of: impl Fn(Width) -> Result<Settings>,
+) -> Result<Choice> {
+    let entry = lift::find(&args.lift)?;
+    let inside = if entry.projection == Rows::WidthMinusDim { dim } else { 0 };
+    let has_limit = entry.limit.is_some() && args.lift_seed == 0;
+    let room = system::room();
+    let learned = samples.unwrap_or(FEW);
+    let sizes = StreamSizes { samples: learned, largest_task: learned, classes: learned.div_ceil(PER_CLASS) };
+    let fits = |width: Width| -> Result<bool> {
+        let needed = Manifest::new(&settings_of(width)?)?.learn_bytes(&sizes)?;
+        Ok(room.suffices(needed))
+    };
+    let expected = Expected { samples, may_keep: args.keep_samples, has_limit, inside };
+    // What is wrong apart from memory is refused afterwards, with its reason.
+    Ok(auto::choose(expected, |width| fits(width).unwrap_or(!width.is_infinite())))
+}
+
+/// The samples for which memory has to suffice where their number is not known.
+const FEW: usize = 3_333;
+/// Samples per class where the number of classes is not known.
+const PER_CLASS: usize = 20;
+
+/// Returns the reason for a width, with what to give if more samples will come.
+fn words(choice: &Choice) -> String {
+    let advice = match (choice.width, choice.samples) {
+        (Width::Infinite, _) => "",
+        (_, None) => "; if there will be more, start with --expect N",
+        (_, Some(_)) => "; if there will be many more, start with a larger --expect",
+    };
+    format!("{choice}{advice}")
 }
 
 /// Returns the encoder of the arguments, with its number of features if it is more than a name.
@@ -208,8 +288,16 @@ fn encoder(args: &Args, like: Option<Identity>) -> Result<Option<(Identity, Opti
     Ok(Some((encoding.identity(&*encoder, name)?, Some(encoder.dim()))))
 }
 
-/// Returns the number of features of the samples in a file, of which the first must be readable, and their encoder.
-fn features(path: &Path, args: &Args) -> Result<(usize, Option<Identity>)> {
+/// The file of `--like`.
+struct Like {
+    dim: usize,
+    encoder: Option<Identity>,
+    /// Its number of samples, if it is wanted and all of them can be read.
+    samples: Option<usize>,
+}
+
+/// Reads the number of features of the samples in a file, of which the first must be readable, their encoder, and their number.
+fn features(path: &Path, args: &Args, counted: bool) -> Result<Like> {
     if args.samples.features.is_none() && looks_raw(path, args.samples.encoding.text.as_deref()) {
         let advice = match args.samples.encoder {
             Some(_) => "leave out --like: the encoder decides the number of features",
@@ -218,6 +306,18 @@ fn features(path: &Path, args: &Args) -> Result<(usize, Option<Identity>)> {
         bail!("{}: images or texts, not features; {advice}", shown(path));
     }
     let mut reader = Reader::open(path, &args.samples.options(Split::Train))?;
-    reader.next(1)?;
-    Ok((reader.dim(), reader.encoder().map(identity_of)))
+    let first = reader.next(1)?;
+    let (dim, encoder) = (reader.dim(), reader.encoder().map(identity_of));
+    let known = reader.len().filter(|_| counted);
+    let samples =
+        known.or_else(|| if counted { rest(&mut reader, first.map_or(0, |batch| batch.rows.len())) } else { None });
+    Ok(Like { dim, encoder, samples })
+}
+
+/// Counts the samples that are left, and adds those read before; None if one of them cannot be read.
+fn rest(reader: &mut Reader, mut samples: usize) -> Option<usize> {
+    while let Some(batch) = reader.next(ROWS).ok()? {
+        samples += batch.rows.len();
+    }
+    Some(samples)
 }

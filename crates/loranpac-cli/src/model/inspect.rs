@@ -60,7 +60,8 @@ fn inspect(args: &Args) -> Result<()> {
     let value = json!({
         "model": raw(&args.model), "version": manifest.version, "kept_versions": history, "bytes": bytes,
         "files": manifest.files.len(), "sample_bytes": manifest.sample_bytes(),
-        "infinite_width_bytes": manifest.infinite_bytes(), "lift": manifest.lift, "lift_digest": manifest.lift_digest,
+        "infinite_width_bytes": manifest.infinite_bytes(), "lift": manifest.lift,
+        "width_choice": manifest.width_choice, "lift_digest": manifest.lift_digest,
         "config": manifest.config, "encoder": manifest.encoder.name, "encoder_reference": manifest.encoder.reference, "samples": manifest.samples, "basis_rank": rank,
         "classes": manifest.classes.iter().map(|c| json!({ "label": c.label, "samples": c.count })).collect::<Vec<_>>(),
         "tasks": manifest.tasks, "calibration": manifest.calibration, "summary": summary, "verdict": verdict,
@@ -78,6 +79,9 @@ fn inspect(args: &Args) -> Result<()> {
             .for_each(|warning| words += &format!("warning: {}\n", with_flags::<init::Args>(warning)));
     } else if manifest.samples > 0 {
         words += "\nthe classifier has not been formed since the model last changed; predict and learn form it\n";
+        if let Some(warning) = manifest.width_warning() {
+            words += &format!("warning: {}\n", with_flags::<init::Args>(&warning));
+        }
     }
     if let Some(values) = spectrum.filter(|values| !values.is_empty()) {
         words += &format!(
@@ -145,6 +149,7 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
         0 => String::new(),
         count => format!(" ({count} of forgotten classes)"),
     };
+    let lifted = lifted + &manifest.width_choice.map_or(String::new(), |choice| format!("\n          {choice}"));
     let mut text = format!(
         "{}, version {}{kept}, {} in {}\n\
          encoder   {encoder}, {}\n\

@@ -109,6 +109,10 @@ fn learn(args: &Args, room: usize) -> Result<()> {
     let formed = model.manifest().weights.is_some();
     let verdict = if formed { model_verdict(&mut model)? } else { None };
     let manifest = model.manifest();
+    // The verdict has it otherwise.
+    if let Some(warning) = manifest.width_warning().filter(|_| !formed) {
+        note!("warning: {}", with_flags::<init::Args>(&warning));
+    }
     let known = before.classes.len().min(manifest.classes.len());
     let new: Vec<&Label> = manifest.classes[known..].iter().map(|class| &class.label).collect();
     let samples = manifest.samples - before.samples;
@@ -337,7 +341,7 @@ mod tests {
             std::fs::write(path(name), text).unwrap();
         }
         let lift = LiftRecord::new("relu-random", 3, Width::Finite(60), 0, 0.1).unwrap();
-        let settings = Settings { lift, config: Config::default(), keep: 0, encoder: None };
+        let settings = Settings { lift, config: Config::default(), keep: 0, width_choice: None, encoder: None };
         let learned = |name: &str, room: usize, options: &[&str]| -> Result<Manifest> {
             let model = path(name);
             Session::create(&model, &settings)?;

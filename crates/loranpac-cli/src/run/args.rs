@@ -10,7 +10,7 @@ use loranpac_bench::Error;
 use loranpac_bench::maps::{Given, Maps};
 use loranpac_bench::plan::Resources;
 use loranpac_bench::source::Source;
-use loranpac_bench::spec::Spec;
+use loranpac_bench::spec::{OPEN, Spec};
 use loranpac_data::Dataset;
 use loranpac_encode::{Inputs, Needs, input};
 
@@ -104,6 +104,9 @@ impl Args {
         }
         if self.projection.is_some() && !lift::find(&first.lift)?.projection.is_drawn() {
             bail!("--projection cannot be used with --lift {}, which has no projection", first.lift);
+        }
+        if first.keep_samples && (first.width != OPEN || self.projection.is_some()) {
+            bail!("--keep-samples has no effect on a width that is given; it lets --width auto be infinite");
         }
         let methods = if first.is_infinite() { self.with_infinite_width(methods)? } else { methods };
         Ok(Request { args: self, methods, streams })
@@ -221,7 +224,7 @@ fn methods_and_example() -> String {
     let longest = METHODS.iter().map(|method| method.name.len()).max().unwrap_or(0);
     let methods: String = METHODS.iter().map(|m| format!("  {:longest$}  {}\n", m.name, m.summary)).collect();
     let examples = [
-        "loranpac run --data features.npz --method loranpac,loranpac-soft --inc 10 --width 10000",
+        "loranpac run --data features.npz --method loranpac,loranpac-soft --inc 10",
         "loranpac run --data photos/ --encoder vit/ --inc 10              # photos/{train,test}/CLASS/*.jpg",
         "loranpac run --data photos.tar --encoder vit/ --scenario domain  # DOMAIN/{train,test}/CLASS/*.jpg",
         "loranpac run --data tickets.csv --encoder text-ngrams --inc 2    # columns text, label and split",

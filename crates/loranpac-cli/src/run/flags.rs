@@ -77,16 +77,19 @@ fn flag(setting: &'static Setting) -> Arg {
     let default = setting.default().map_or(String::new(), |value| format!(" [default: {value}]"));
     let arg = Arg::new(setting.name)
         .long(setting.name)
-        .value_name(setting.placeholder)
         .help(format!("{}{default}", setting.summary()))
         .help_heading(setting.section)
-        .allow_negative_numbers(true)
         .conflicts_with_all(SETTINGS.iter().map(|other| other.name).filter(|other| setting.excludes(other)));
+    // A switch stands alone.
+    let arg = match setting.kind {
+        Kind::Switch => arg.num_args(0).default_missing_value("true"),
+        _ => arg.value_name(setting.placeholder).allow_negative_numbers(true),
+    };
     let check = |text: &str| setting.check(&Value::from(text)).map(|()| text.to_owned());
     match setting.kind {
         Kind::Words(words) => arg.value_parser(PossibleValuesParser::new(words)),
         Kind::Several => arg.value_delimiter(',').value_parser(check),
-        Kind::One | Kind::Lift | Kind::Labels => arg.value_parser(check),
+        Kind::One | Kind::Switch | Kind::Lift | Kind::Labels => arg.value_parser(check),
     }
 }
 

@@ -54,6 +54,9 @@ fn run_all(args: &Args, threads: usize) -> Result<Vec<Run>> {
     let mut raw = source.raw();
     let mut plan = Plan::with_raw(&mut maps, dataset, raw.as_mut(), specs, request.resources(threads))
         .map_err(|e| request.explain(e))?;
+    if !args.quiet {
+        plan.notes().iter().for_each(|words| note!("note: {words}"));
+    }
     let names: Vec<String> = plan.specs().map(|spec| spec.method.clone()).collect();
     let mut runs = Vec::new();
     save(args, &runs)?; // An unwritable path is reported now, not after hours.

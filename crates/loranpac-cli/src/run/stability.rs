@@ -24,16 +24,14 @@ pub fn main(args: &Args, threads: usize) -> Result<()> {
     let specs = request.specs(&dataset, source.raw().is_some())?;
     // Invalid runs are an error now, not a note for each of their variations.
     let (mut maps, mut raw) = (Maps::default(), source.raw());
-    let bases: Vec<_> = Plan::with_raw(&mut maps, dataset, raw.as_mut(), specs, Resources::threads(threads))
-        .map_err(|e| request.explain(e))?
-        .specs()
-        .cloned()
-        .collect();
+    let plan = Plan::with_raw(&mut maps, dataset, raw.as_mut(), specs, Resources::threads(threads))
+        .map_err(|e| request.explain(e))?;
+    let bases: Vec<_> = plan.specs().cloned().collect();
+    let mut notes = plan.notes().to_vec();
     args.json.save("")?; // An unwritable path is reported now, not after hours.
     let plans = [(source, stability::specs(&bases, classes)?)];
     let cache = args.report.as_ref().map(|folder| Cache::open(folder.join("runs"))).transpose()?;
     let runs = Sweep { plans: &plans, cache: cache.as_ref(), threads, beside_the_paper: false, forecast: true };
-    let mut notes = Vec::new();
     let records = sweep::run(&runs, args.quiet, &mut notes, args.report.as_deref())?;
     if records.is_empty() {
         bail!("nothing could be run: {}", notes.join("; "));

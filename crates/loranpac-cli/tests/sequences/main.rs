@@ -103,6 +103,7 @@ fn settings() -> impl Strategy<Value = Settings> {
         4 => Just("relu-random"),
         1 => Just("random"),
         1 => Just("rvfl"),
+        1 => Just("abs-random"),
         1 => Just("fourier"),
         1 => Just("identity"),
         1 => Just("relu"),
@@ -135,12 +136,12 @@ fn settings() -> impl Strategy<Value = Settings> {
                 half: half && infinite,
                 ..Config::default()
             };
-            let width = if lift == "rvfl" { width + dim } else { width };
+            let width = if ["rvfl", "abs-random"].contains(&lift) { width + dim } else { width };
             let lift = match infinite {
                 true => LiftRecord::infinite(dim),
                 false => LiftRecord::new(lift, dim, Width::Finite(width), 3, 0.1).unwrap(),
             };
-            Settings { lift, config, keep, encoder: None }
+            Settings { lift, config, keep, width_choice: None, encoder: None }
         },
     )
 }

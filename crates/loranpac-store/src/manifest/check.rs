@@ -28,6 +28,9 @@ impl Manifest {
         self.config.validate().map_err(|e| e.to_string())?;
         self.lift.check_size().map_err(|e| e.to_string())?;
         self.lift.build(false).map_err(|e| e.to_string())?;
+        if self.width_choice.is_some_and(|choice| choice.width != self.lift.width) {
+            return Err("its width is not the one that was chosen".to_owned());
+        }
         if self.lift_digest != self.lift.digest() {
             return Err("its lift differs from the one that this program generates from the same seed".to_owned());
         }

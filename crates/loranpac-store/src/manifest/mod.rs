@@ -6,9 +6,10 @@ mod file;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use loranpac::auto::{self, Choice};
 use loranpac::filter::Facts;
 use loranpac::internals::{Cut, Losses};
-use loranpac::{Config, Label, LabelTable};
+use loranpac::{Config, Label, LabelTable, lift};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use file::MAGIC;
@@ -27,6 +28,8 @@ pub const FORMAT: u32 = 4;
 pub struct Settings {
     /// The lift.
     pub lift: LiftRecord,
+    /// Why it has its width, if that was chosen automatically.
+    pub width_choice: Option<Choice>,
     /// The settings of the learner.
     pub config: Config,
     /// Number of earlier versions to keep.
@@ -47,6 +50,9 @@ pub struct Manifest {
     pub lift: LiftRecord,
     /// Its digest.
     pub lift_digest: String,
+    /// Why it has its width, if that was chosen automatically.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub width_choice: Option<Choice>,
     /// The learner's settings.
     pub config: Config,
     /// Number of earlier versions to keep.
@@ -289,6 +295,7 @@ impl Manifest {
             version: 0,
             lift_digest: settings.lift.digest(),
             lift: settings.lift.clone(),
+            width_choice: settings.width_choice,
             config: settings.config.validate()?,
             keep: settings.keep,
             encoder: Encoder::new(settings.encoder.clone().unwrap_or_default()),
@@ -348,6 +355,11 @@ impl Manifest {
             (part, triangle(end) - triangle(std::mem::replace(&mut first, end)))
         });
         sized.filter(|(part, _)| part.lower)
+    }
+
+    /// Returns a warning if the width is close to the number of samples learned.
+    pub fn width_warning(&self) -> Option<String> {
+        auto::warning(self.lift.width, self.samples).filter(|_| lift::has_width(&self.lift.name))
     }
 
     /// Returns whether the model keeps samples.

@@ -62,6 +62,7 @@ pub(super) fn build(model: &Inference, encoding: Encoding, probabilities: bool) 
             Operation::Project { scale } => graph.project(h, scale),
             Operation::Activate(Activation::Linear) => h,
             Operation::Activate(Activation::Relu) => graph.node("Relu", &[h], "activated", &[]),
+            Operation::Absolute => graph.node("Abs", &[h], "activated", &[]),
             Operation::Activate(Activation::Sigmoid) => graph.node("Sigmoid", &[h], "activated", &[]),
             Operation::CosinesAndSines => graph.cosines_and_sines(h, map.width()),
             Operation::PrependSample => graph.node("Concat", &["x", h], "lifted", &[("axis", Int(1))]),

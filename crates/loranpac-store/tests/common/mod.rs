@@ -43,7 +43,7 @@ pub fn tasks(count: usize) -> Vec<Task> {
 pub fn settings(width: usize, config: Config) -> Settings {
     let lift =
         LiftRecord { name: "relu-random".to_owned(), dim: DIM, width: Width::Finite(width), seed: 3, gamma: 0.1 };
-    Settings { lift, config, keep: 1, encoder: None }
+    Settings { lift, config, keep: 1, width_choice: None, encoder: None }
 }
 
 pub fn soft() -> Settings {

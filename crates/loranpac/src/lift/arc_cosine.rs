@@ -27,7 +27,7 @@ pub struct ArcCosine {
 }
 
 impl ArcCosine {
-    /// The lift of which this is the limit.
+    /// The lift whose name stands for this limit. Other lifts may have the same.
     pub const LIMIT_OF: &'static str = "relu-random";
 
     /// Creates the kernel for samples of `dim` features.

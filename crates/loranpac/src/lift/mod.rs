@@ -2,6 +2,7 @@
 //!
 //! A new map is one file with a type that implements [`FeatureMap`], and one line in [`LIFTS`].
 
+mod absolute;
 mod arc_cosine;
 #[cfg(test)]
 mod dummy;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 
 use faer::{MatMut, MatRef};
 
+pub use absolute::Absolute;
 pub use arc_cosine::ArcCosine;
 pub(crate) use arc_cosine::Polar;
 pub use fourier::Fourier;
@@ -143,6 +145,7 @@ impl Rows {
 /// All feature maps; the first is the default. The entry of a map is in its own file.
 pub const LIFTS: &[LiftEntry] = &[
     random::RELU_RANDOM,
+    absolute::ABS_RANDOM,
     random::RANDOM,
     random::SIGMOID_RANDOM,
     stacked::RVFL,
@@ -159,6 +162,16 @@ pub fn find(name: &str) -> Result<&'static LiftEntry, Error> {
         let known = LIFTS.iter().map(|lift| lift.name).collect::<Vec<_>>().join(", ");
         Error::setting("lift", name, format!("the lifts are {known}"))
     })
+}
+
+/// Returns whether a map is in the list and has a choice of width.
+pub fn has_width(name: &str) -> bool {
+    find(name).is_ok_and(|lift| lift.projection.is_drawn())
+}
+
+/// Returns the names of the maps whose limit is known.
+pub fn with_limit() -> String {
+    LIFTS.iter().filter(|lift| lift.limit.is_some()).map(|lift| lift.name).collect::<Vec<_>>().join(" and ")
 }
 
 /// Makes a map by name.

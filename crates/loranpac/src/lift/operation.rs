@@ -24,6 +24,8 @@ pub enum Operation {
     },
     /// Applies a function to every feature.
     Activate(Activation),
+    /// Takes the absolute value of every feature.
+    Absolute,
     /// Replaces `z_0, z_1, ...` by `cos z_0, sin z_0, cos z_1, ...`, without the last sine where E is odd.
     CosinesAndSines,
     /// Puts the features of the sample itself in front.

@@ -81,6 +81,16 @@ impl Projection {
         }
     }
 
+    /// Creates the projection of a lift whose first d features are the sample itself, with the other `E - d` rows.
+    pub(super) fn beside_the_sample(spec: LiftSpec) -> Result<Self, Error> {
+        let rows = spec.width.saturating_sub(spec.dim);
+        if rows == 0 {
+            let reason = format!("the {} features themselves are part of it, so E must be larger", spec.dim);
+            return Err(Error::setting("width", spec.width, reason));
+        }
+        Projection::for_lift(spec, rows)
+    }
+
     /// Returns the number of rows, E.
     pub fn width(&self) -> usize {
         self.width

@@ -49,16 +49,10 @@ impl FeatureMap for Random {
         self.projection.width()
     }
     fn lift(&self, x: MatRef<'_, f32>, h: MatMut<'_, f32>) {
-        assert_eq!((x.nrows(), x.ncols()), (self.dim(), h.ncols()));
-        h.par_row_chunks_mut(STRIP).enumerate().for_each_init(Vec::new, |scratch, (strip, mut h)| {
-            let rows = self.projection.rows(strip * STRIP, h.nrows(), scratch);
-            let p = MatRef::from_row_major_slice(rows, h.nrows(), self.dim());
-            matmul(h.rb_mut(), Accum::Replace, p, x, 1.0, Par::Seq);
-            match self.activation {
-                Activation::Linear => {}
-                Activation::Relu => relu(h),
-                Activation::Sigmoid => map(h, |v| 1.0 / (1.0 + (-v).exp())),
-            }
+        project(&self.projection, 1.0, x, h, |strip| match self.activation {
+            Activation::Linear => {}
+            Activation::Relu => relu(strip),
+            Activation::Sigmoid => map(strip, |v| 1.0 / (1.0 + (-v).exp())),
         });
     }
     fn operations(&self) -> Vec<Operation> {
@@ -78,13 +72,30 @@ impl FeatureMap for Random {
     }
 }
 
+/// Computes `h <- a(scale P x)` strip by strip, in parallel; `activate` is a.
+pub(super) fn project(
+    projection: &Projection,
+    scale: f32,
+    x: MatRef<'_, f32>,
+    h: MatMut<'_, f32>,
+    activate: impl Fn(MatMut<'_, f32>) + Sync,
+) {
+    assert_eq!((x.nrows(), h.nrows(), x.ncols()), (projection.dim(), projection.width(), h.ncols()));
+    h.par_row_chunks_mut(STRIP).enumerate().for_each_init(Vec::new, |scratch, (strip, mut h)| {
+        let rows = projection.rows(strip * STRIP, h.nrows(), scratch);
+        let p = MatRef::from_row_major_slice(rows, h.nrows(), projection.dim());
+        matmul(h.rb_mut(), Accum::Replace, p, x, scale, Par::Seq);
+        activate(h);
+    });
+}
+
 /// Computes `h <- max(h, 0)`.
 pub(super) fn relu(h: MatMut<'_, f32>) {
     map(h, |v| v.max(0.0));
 }
 
 /// Computes `h <- f(h)`, entry by entry.
-fn map(h: MatMut<'_, f32>, f: impl Fn(f32) -> f32) {
+pub(super) fn map(h: MatMut<'_, f32>, f: impl Fn(f32) -> f32) {
     for column in h.col_iter_mut() {
         match column.try_as_col_major_mut() {
             Some(column) => column.as_slice_mut().iter_mut().for_each(|v| *v = f(*v)),
@@ -95,7 +106,7 @@ fn map(h: MatMut<'_, f32>, f: impl Fn(f32) -> f32) {
 
 pub(super) const RELU_RANDOM: LiftEntry = LiftEntry {
     name: ArcCosine::LIMIT_OF,
-    summary: "relu(P x), the paper's random ReLU features; the only lift of infinite width",
+    summary: "relu(P x), the paper's random ReLU features",
     projection: Rows::Width,
     limit: Some(ArcCosine::new),
     build: |s| Random::build(s, Activation::Relu),

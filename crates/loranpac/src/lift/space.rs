@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{ArcCosine, FeatureMap, LiftSpec, build, find};
+use super::{ArcCosine, FeatureMap, LiftSpec, build, find, with_limit};
 use crate::error::Error;
 use crate::width::Width;
 use crate::words::count;
@@ -26,7 +26,7 @@ impl FeatureSpace {
             (Width::Infinite, _) if spec.dim == 0 => Err(Error::no_features()),
             (Width::Infinite, Some(limit)) => Ok(FeatureSpace::Kernel(limit(spec.dim))),
             (Width::Infinite, None) => {
-                let reason = format!("the limit of {name} is not known; relu-random has one");
+                let reason = format!("the limit of {name} is not known; that of {} is", with_limit());
                 Err(Error::setting("width", "infinite", reason))
             }
         }

@@ -20,12 +20,7 @@ impl Stacked {
     }
 
     pub(super) fn build(spec: LiftSpec) -> Result<Arc<dyn FeatureMap>, Error> {
-        let rows = spec.width.saturating_sub(spec.dim);
-        if rows == 0 {
-            let reason = format!("the {} features themselves are part of it, so E must be larger", spec.dim);
-            return Err(Error::setting("width", spec.width, reason));
-        }
-        Ok(Arc::new(Stacked::new(Projection::for_lift(spec, rows)?)))
+        Ok(Arc::new(Stacked::new(Projection::beside_the_sample(spec)?)))
     }
 }
 

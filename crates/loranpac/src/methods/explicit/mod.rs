@@ -17,7 +17,7 @@ use crate::filter::{self, Facts, Filter, Novelty};
 use crate::gram::Grid;
 use crate::label::{Label, LabelTable};
 use crate::learner::{Learner, StreamSizes, Summary, check_task};
-use crate::lift::{FeatureMap, FeatureSpace};
+use crate::lift::{self, FeatureMap, FeatureSpace};
 use crate::plan::{Plan, basis_with_slack};
 use crate::statistics::Statistics;
 use crate::width::Width;
@@ -215,6 +215,7 @@ impl Learner for ExplicitModel {
         Summary {
             samples: self.stats.samples(),
             classes: self.table.len(),
+            width: Some(self.lifted.width()).filter(|_| lift::has_width(self.lifted.lift.name())),
             basis_rank: Some(self.stats.basis().rank()),
             ..Summary::of(self.classifier.as_ref(), |facts| Certificate::new(&self.stats, facts))
         }
