@@ -51,6 +51,26 @@ pub fn order_by_labels(dataset: &Dataset, labels: &[String]) -> Result<Vec<usize
     }
 }
 
+/// The training samples of a run, if they are not all: the first ones of each class, up to the limit per class and the limits of
+/// a long tail.
+pub fn training_rows(dataset: &Dataset, spec: &Spec) -> Result<Option<Vec<usize>>, Error> {
+    if (spec.per_class, spec.long_tail) == (None, None) {
+        return Ok(None);
+    }
+    let most = spec.per_class.unwrap_or(usize::MAX);
+    let mut limits = vec![most; dataset.classes.len()];
+    if let Some(ratio) = spec.long_tail {
+        let order = order_of(dataset, spec)?;
+        let largest = dataset.class_sizes().into_iter().map(|size| size.min(most)).max().unwrap_or(0);
+        for (place, &class) in order.iter().enumerate() {
+            let share = ratio.powf(-(place as f64) / (order.len() - 1).max(1) as f64);
+            // Rounded down, as the literature does, but not by an error of rounding.
+            limits[class] = ((largest as f64 * share + 1e-9) as usize).max(1);
+        }
+    }
+    Ok(Some(dataset.first_of_classes(&limits)))
+}
+
 /// How much there is to learn in a stream.
 pub fn sizes(dataset: &Dataset, tasks: &[Task]) -> StreamSizes {
     StreamSizes {
