@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::{ArgGroup, ValueEnum};
-use loranpac::{Config, Filter, Model, Ridge, Schedule, Truncation, Width, lift};
+use loranpac::{Config, Filter, Model, Prior, Ridge, Schedule, Truncation, Width, lift};
 use loranpac_data::text::escape;
 use loranpac_data::{Reader, Split};
 use loranpac_encode::input::looks_raw;
@@ -13,6 +13,7 @@ use loranpac_store::{Error, Identity, LiftRecord, Session, Settings};
 
 use super::samples::identity_of;
 use super::{Samples, new_folder, on_threads, shown};
+use crate::prior;
 use crate::say::{changed, say};
 use crate::words::count;
 
@@ -72,6 +73,10 @@ pub struct Args {
     /// at infinite width all samples]
     #[arg(long, value_name = "R")]
     max_rank: Option<usize>,
+    /// How often classes are expected in queries: none (scores as they are), train (as in training), uniform (equally often), or a
+    /// CSV or JSON file with a number for each class; matters if classes differ in size
+    #[arg(long, value_parser = prior::read, default_value = "none", value_name = "PRIOR")]
+    prior: Prior,
     /// Earlier versions to keep, for rollback
     #[arg(long, default_value_t = 1, value_name = "N")]
     keep: usize,
@@ -171,7 +176,7 @@ fn init(args: &Args) -> Result<()> {
     let config = Config { filter, max_rank, schedule, half: args.half, ..Config::default() };
     // Invalid combinations are refused before the folder is created.
     Model::new(lift.build(false)?, config)?;
-    let settings = Settings { lift, config, keep: args.keep, encoder };
+    let settings = Settings { lift, config, keep: args.keep, encoder, prior: args.prior.clone() };
     match Session::create(&folder, &settings) {
         Err(Error::Exists { .. }) if Session::is_new(&folder, &settings) => {
             return Ok(say!("{} exists already, as a new model with these settings", shown(&folder))?);

@@ -19,7 +19,7 @@ mod world;
 
 use change::Seen;
 use data::Data;
-use loranpac::{Config, Filter, Ridge, Schedule, Truncation, Width};
+use loranpac::{Config, Filter, Prior, Ridge, Schedule, Truncation, Width};
 use loranpac_store::{LiftRecord, Settings};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -140,7 +140,7 @@ fn settings() -> impl Strategy<Value = Settings> {
                 true => LiftRecord::infinite(dim),
                 false => LiftRecord::new(lift, dim, Width::Finite(width), 3, 0.1).unwrap(),
             };
-            Settings { lift, config, keep, encoder: None }
+            Settings { lift, config, keep, encoder: None, prior: Prior::None }
         },
     )
 }
