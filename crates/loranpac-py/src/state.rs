@@ -6,7 +6,7 @@ use loranpac::internals::count;
 use loranpac::memory::{product, sum};
 use loranpac::registry::{self, MethodOptions};
 use loranpac::{
-    Classifier, Config, FeatureSpace, Features, Label, Learner, Schedule, StreamSizes, Truncation, Width, lift,
+    Classifier, Config, FeatureSpace, Features, Label, Learner, Prior, Schedule, StreamSizes, Truncation, Width, lift,
 };
 use loranpac_data::system;
 use loranpac_store::onnx::{self, OnnxOptions};
@@ -106,7 +106,7 @@ impl State {
         let engine = match method.config(&method_options).map_err(errors::engine)? {
             None => Engine::Other(method.build(&method_options).map_err(errors::engine)?, 0),
             Some(config) => {
-                let settings = Settings { lift, config, keep: options.keep, encoder: None };
+                let settings = Settings { lift, config, keep: options.keep, encoder: None, prior: Prior::None };
                 Engine::Stored(Box::new(Session::in_memory_with(&settings, space.clone()).map_err(errors::store)?))
             }
         };
