@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn factors_follow_the_equation() {
-        let counts = [1.0, 4.0, 100.0, 2.5];
+        let counts: [f64; 4] = [1.0, 4.0, 100.0, 2.5];
         let pis = [[1.0; 4], counts, [0.5, 0.25, 0.125, 0.125]];
         let given = table(&[("0", 0.5), ("1", 0.25), ("2", 0.125), ("3", 0.125), ("unknown", 9.0)]);
         for (prior, pi) in [Prior::Uniform, Prior::Train, given].iter().zip(pis) {
