@@ -81,6 +81,7 @@ fn a_prior_survives_saving_unlearning_and_rollback_and_follows_the_class_sizes()
     let (x, y) = &all[2];
     let _ = model.unlearn(Features::new(x, DIM).unwrap(), y, false).unwrap();
     model.commit().unwrap();
+    drop(model);
     let mut model = Session::open(&path).unwrap();
     assert_eq!(model.manifest().prior, Prior::Uniform);
     let (ours, expected) = both(&mut model, &Prior::Uniform);
