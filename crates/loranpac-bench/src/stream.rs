@@ -131,3 +131,28 @@ pub fn tasks(dataset: &Dataset, scenario: Scenario, order: &[usize]) -> Result<V
     tasks.retain(|task| !task.train.is_empty());
     Ok(tasks)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use loranpac_data::embedded;
+
+    #[test]
+    fn a_long_tail_keeps_the_first_samples_of_each_class_in_the_order_of_the_stream() {
+        let digits = embedded::digits();
+        for (per_class, ratio) in [(None, 10.0), (Some(50), 100.0), (None, 1.0)] {
+            let spec = Spec { long_tail: Some(ratio), per_class, ..Spec::new("loranpac") };
+            let rows = training_rows(&digits, &spec).unwrap().unwrap();
+            let available = digits.class_sizes();
+            let largest = available.iter().map(|size| *size.min(&per_class.unwrap_or(usize::MAX))).max().unwrap();
+            for (place, class) in order_of(&digits, &spec).unwrap().into_iter().enumerate() {
+                let own: Vec<usize> = (0..digits.train.len()).filter(|row| digits.train.y[*row] == class).collect();
+                let kept: Vec<usize> = rows.iter().copied().filter(|row| digits.train.y[*row] == class).collect();
+                let exact = largest as f64 / ratio.powf(place as f64 / 9.0);
+                let expected = ((exact + 1e-6).floor() as usize).max(1).min(own.len());
+                assert_eq!(kept, own[..expected], "class {class} at place {place}");
+            }
+        }
+        assert_eq!(training_rows(&digits, &Spec::new("loranpac")).unwrap(), None);
+    }
+}
