@@ -19,6 +19,7 @@ from loranpac import _engine
 from loranpac._encoding import Encoding, as_list
 from loranpac._labels import _label_array, _plain, _plain_array, _some, _targets, _union
 from loranpac._models import threads
+from loranpac._parameters import prior_text
 
 
 class LearnerBase(Encoding, ClassifierMixin, BaseEstimator):
@@ -48,6 +49,12 @@ class LearnerBase(Encoding, ClassifierMixin, BaseEstimator):
         y = _targets(check_X_y(np.zeros((len(X), 1), dtype=np.float32), y)[1])
         X = self._encoded(encoder, X, learning=True)
         return _aligned(validate_data(self, X, reset=reset, dtype=np.float32, order="C")), y
+
+    def _settle_prior(self) -> None:
+        """Pass the parameter ``prior`` to the learner, of estimators that have it: it may have been changed after ``fit``."""
+        prior = getattr(self, "prior", None)
+        if prior is not None:
+            self._learner.set_prior(prior_text(prior))
 
     def _summary(self) -> dict[str, Any]:
         if not hasattr(self, "_learner"):
@@ -111,6 +118,9 @@ class LearnerBase(Encoding, ClassifierMixin, BaseEstimator):
         state.pop("_cached_summary", None)
         if learner is not None:
             self._check_saveable()
+            prior = state.get("prior")
+            if prior is not None:
+                learner.set_prior(prior_text(prior))
             with tempfile.TemporaryDirectory() as place:
                 folder = os.path.join(place, "model.lrp")
                 learner.save_copy(folder)

@@ -227,6 +227,7 @@ class ContinualClassifier(Editing, Prediction, Facts):
         if os.path.exists(folder) and not overwrite and folder != getattr(self, "_folder", None):
             raise FileExistsError(f"{os.fspath(path)!r} already exists; overwrite=True makes this its next version")
         self._settle_encoder(record=True)
+        self._settle_prior()
         self._learner.save(folder, overwrite)
         self._folder = folder
         return self
@@ -262,4 +263,5 @@ class ContinualClassifier(Editing, Prediction, Facts):
         if not os.fspath(path).endswith(suffix):
             raise ValueError(f"path: a name that ends with {suffix} is expected, not {os.fspath(path)!r}")
         self._settle_encoder(record=True)
+        self._settle_prior()
         self._learner.export(path, half, probabilities)

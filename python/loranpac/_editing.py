@@ -133,6 +133,7 @@ class Editing(LearnerBase):
         classes = self._with(*(model.classes_ for model in others))
         for model in (self, *others):
             model._settle_encoder(record=True)
+            model._settle_prior()
         for warning in self._learner.merge([model._learner for model in others], again):
             warnings.warn(warning, stacklevel=2)
         self.classes_ = classes

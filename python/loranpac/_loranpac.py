@@ -50,6 +50,10 @@ class LoRanPACClassifier(ContinualClassifier):
         Feature map.
     gamma : float, optional
         Inverse width of the kernel behind ``lift="fourier"``.
+    prior : {"none", "train", "uniform"} or dict
+        How often classes are expected among the samples to predict, which matters if they differ in size: scores as they are,
+        which favours large classes; as often as in training; equally often; or a number above 0 for each class. It may be changed after
+        ``fit``. A temperature that was fitted with another prior should be fitted again.
     half : bool
         At infinite width: keep samples in half precision.
     random_state : int
@@ -98,6 +102,9 @@ class LoRanPACClassifier(ContinualClassifier):
     True
     """
 
+    # Pickles of earlier versions have none.
+    prior: str | dict[Any, float] = "none"
+
     def __init__(
         self,
         width: float | str = "auto",
@@ -113,6 +120,7 @@ class LoRanPACClassifier(ContinualClassifier):
         max_rank: int | None = None,
         lift: str = "relu-random",
         gamma: float | None = None,
+        prior: str | dict[Any, float] = "none",
         half: bool = False,
         random_state: int = 0,
         encoder: Encoder | Path | None = None,
@@ -132,6 +140,7 @@ class LoRanPACClassifier(ContinualClassifier):
         self.max_rank = max_rank
         self.lift = lift
         self.gamma = gamma
+        self.prior = prior
         self.half = half
         self.random_state = random_state
         self.encoder = encoder

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
 
 from loranpac import _engine
 from loranpac._encoder import Encoder
+from loranpac._labels import _plain
 from loranpac._models import Path
 
 
@@ -28,6 +31,8 @@ def engine_options(
             raise ValueError(f"{name}: a number is expected, not {value!r}")
     if estimator.rank is not None:
         _whole("rank", estimator.rank)
+    if hasattr(estimator, "prior"):
+        prior_text(estimator.prior)
     return {
         "method": method,
         "dim": n_features,
@@ -46,6 +51,18 @@ def engine_options(
     }
 
 
+def prior_text(prior: Any) -> str:
+    """A prior as the engine reads it: a name, or a JSON object with a number for each label."""
+    if isinstance(prior, str) and prior in ("none", "train", "uniform"):
+        return prior
+    if not isinstance(prior, Mapping):
+        raise ValueError(f"prior: 'none', 'train', 'uniform' or a dict with a number for each class is expected, not {prior!r}")
+    for label, weight in prior.items():
+        if not isinstance(weight, Real) or isinstance(weight, bool) or not 0 < weight < float("inf"):
+            raise ValueError(f"prior: class {label!r} needs a number above 0, not {weight!r}")
+    return json.dumps({str(_plain(label)): float(weight) for label, weight in prior.items()})
+
+
 def parameters_of(manifest: dict[str, Any], model: Path, n_jobs: int | None) -> dict[str, Any]:
     """The parameters of a ``LoRanPACClassifier`` from the manifest of a model. The encoder is opened when it is used."""
     lift, config = manifest["lift"], manifest["config"]
@@ -59,10 +76,19 @@ def parameters_of(manifest: dict[str, Any], model: Path, n_jobs: int | None) -> 
         "random_state": lift["seed"],
         "schedule": config["schedule"],
         "max_rank": None if config["max_rank"] == default else config["max_rank"],
+        "prior": _prior(manifest.get("prior", "none"), manifest["classes"]),
         "encoder": _encoder(manifest["encoder"], model, n_jobs),
         "n_jobs": n_jobs,
         **_filter_parameters(config["filter"]),
     }
+
+
+def _prior(recorded: Any, classes: list[dict[str, Any]]) -> Any:
+    """The prior of a model, with its labels for those of the table."""
+    if isinstance(recorded, str):
+        return recorded
+    labels = {str(entry["label"]): entry["label"] for entry in classes}
+    return {labels.get(text, text): weight for text, weight in recorded["table"].items()}
 
 
 def _encoder(recorded: dict[str, Any], model: Path, n_jobs: int | None) -> Encoder | str | None:

@@ -45,6 +45,7 @@ class Prediction(LearnerBase):
         """Fit the temperature of probabilities to samples that were not learned."""
         self._check_fitted()
         X, y = self._samples_with_labels(X, y, reset=False)
+        self._settle_prior()
         self.temperature_ = self._learner.calibrate(X, _coded(y, self._with(y)))
         return self
 
@@ -63,6 +64,7 @@ class Prediction(LearnerBase):
     def _scores(self, X: ArrayLike) -> tuple[NDArray[np.float32], NDArray[Any]]:
         """Scores, and the classes of their columns: another thread may add classes in the meantime."""
         X = self._samples(X)
+        self._settle_prior()
         classes = self.classes_
         return self._learner.scores(X, [_plain(label) for label in classes]), classes
 

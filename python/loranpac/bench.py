@@ -24,6 +24,7 @@ import numpy as np
 from loranpac import _engine
 from loranpac._labels import _plain_array
 from loranpac._models import Path, threads
+from loranpac._parameters import prior_text
 from loranpac.features import labels_of
 
 Data = Union[Path, Mapping[str, Any], Sequence[Any]]
@@ -90,6 +91,8 @@ def _value(name: str, value: Any) -> Any:
         return str(int(value))
     if isinstance(value, Real) and not isinstance(value, bool):
         return "infinite" if value == float("inf") else str(float(value))
+    if name == "prior" and isinstance(value, Mapping):
+        return prior_text(value)
     if isinstance(value, (Sequence, np.ndarray)):
         return [_value(name, entry) for entry in value]
     raise ValueError(f"{name}: a number, a word or a list is expected, not {value!r}")

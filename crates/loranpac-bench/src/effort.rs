@@ -25,15 +25,14 @@ impl Effort {
         if features == RunFeatures::Frozen {
             return Ok(Effort::default());
         }
-        let mut seen = vec![0; dataset.classes.len()];
-        let mut is_taken = |row: &usize| {
-            let seen = &mut seen[dataset.train.y[*row]];
-            *seen += 1;
-            spec.per_class.is_none_or(|most| *seen <= most)
-        };
+        let mut taken = vec![true; dataset.train.len()];
+        if let Some(rows) = stream::training_rows(dataset, spec)? {
+            taken.fill(false);
+            rows.into_iter().for_each(|row| taken[row] = true);
+        }
         let tasks = stream::of(dataset, spec)?;
-        let mut count = |task: &stream::Task| task.train.iter().filter(|row| is_taken(row)).count();
-        let sizes: Vec<usize> = tasks.iter().map(&mut count).collect();
+        let count = |task: &stream::Task| task.train.iter().filter(|row| taken[**row]).count();
+        let sizes: Vec<usize> = tasks.iter().map(count).collect();
         let (all, first) = (sizes.iter().sum::<usize>(), sizes.first().copied().unwrap_or(0));
         let every = all + dataset.test.len();
         let epochs = spec.adapt_epochs;
@@ -61,7 +60,7 @@ impl Effort {
 /// What adaptation depends on, apart from the data: runs that agree on it train once.
 pub fn shared(spec: &Spec) -> Spec {
     let Spec { adapt, adapt_features, adapt_rate, adapt_epochs, adapt_batch, adapt_scale, .. } = spec.clone();
-    let Spec { scenario, seed, order, per_class, .. } = spec.clone();
+    let Spec { scenario, seed, order, per_class, long_tail, .. } = spec.clone();
     let features = RunFeatures::of(spec);
     let every_task = matches!(features, Ok(RunFeatures::Subspaces | RunFeatures::Raw));
     let settings = if matches!(features, Ok(RunFeatures::Raw)) { spec.settings.clone() } else { Default::default() };
@@ -76,6 +75,7 @@ pub fn shared(spec: &Spec) -> Spec {
         seed,
         order,
         per_class,
+        long_tail,
         settings,
         ..Spec::new(if every_task { &spec.method } else { "simplecil" })
     }

@@ -5,6 +5,7 @@
 
 pub mod adapted;
 mod adapters;
+pub mod by_class;
 pub mod cache;
 pub mod chart;
 pub mod choice;

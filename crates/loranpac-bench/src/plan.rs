@@ -17,7 +17,7 @@ use crate::maps::Maps;
 use crate::prompted::{self, Prompted};
 use crate::run::{Experiment, Run, Watch};
 use crate::say::Say;
-use crate::spec::{Spec, When};
+use crate::spec::{Order, Spec, When};
 use crate::stream;
 
 /// One part in this many of a budget goes to the allocator's gaps and to threads: measured, the process holds up to a fifth
@@ -146,13 +146,12 @@ impl<'m> Plan<'m> {
         let Planned { spec, data, features, choice, keep_lifted, .. } = &self.runs[number];
         let tasks = stream::of(data, spec)?;
         let (threads, choice, keep_lifted) = (self.threads, *choice, *keep_lifted);
-        let rows = |whole: &Dataset| match spec.per_class {
-            Some(count) => whole.first_per_class(count),
-            None => (0..whole.train.len()).collect(),
+        let rows = |whole: &Dataset| -> Result<Vec<usize>, Error> {
+            Ok(stream::training_rows(whole, spec)?.unwrap_or_else(|| (0..whole.train.len()).collect()))
         };
         let adapted = match (&mut self.raw, &self.whole) {
             (Some(raw), Some(whole)) if *features == RunFeatures::Raw => {
-                let (map, rows) = (self.maps.get(spec, data.dim)?, rows(whole));
+                let (map, rows) = (self.maps.get(spec, data.dim)?, rows(whole)?);
                 let mut subject = Prompted::new(spec, (data, &rows), &tasks, raw.open(whole)?, say)?;
                 let (method, options, tasks) = (spec.method()?, spec.options(map), &tasks[..]);
                 let (lift, adapt_seconds, adapt_choice) = (None, None, None);
@@ -171,7 +170,7 @@ impl<'m> Plan<'m> {
                 .run_subject(&mut subject, data, watch);
             }
             (Some(raw), Some(whole)) if *features != RunFeatures::Frozen => {
-                Some(raw.adapted(spec, whole, (data, &rows(whole)), &tasks, say)?)
+                Some(raw.adapted(spec, whole, (data, &rows(whole)?), &tasks, say)?)
             }
             _ => None,
         };
@@ -298,23 +297,27 @@ fn lifted_bytes(spec: &Spec, data: &Dataset, width: Width) -> Result<usize, Erro
 /// Gives every run its samples: those of its classes up to its limit, with the features of all layers if the method takes them.
 /// Runs that agree share them, and the whole data set is dropped if no run needs it.
 fn with_data(whole: Arc<Dataset>, specs: Vec<Spec>) -> Result<Vec<(Spec, Arc<Dataset>)>, Error> {
-    let mut limits: Vec<Option<usize>> = specs.iter().map(|spec| spec.per_class).collect();
-    limits.sort_unstable();
-    limits.dedup();
+    let mut limits: Vec<(Limits, &Spec)> = Vec::new();
+    for spec in &specs {
+        let own = Limits::of(spec);
+        if !limits.iter().any(|(other, _)| *other == own) {
+            limits.push((own, spec));
+        }
+    }
     let mut whole = Some(whole);
     let mut parts = Vec::new();
-    for (at, limit) in limits.iter().enumerate() {
+    for (at, (limit, spec)) in limits.iter().enumerate() {
         let last = at + 1 == limits.len();
         let Some(dataset) = (if last { whole.take() } else { whole.clone() }) else { continue };
-        let part = match limit {
+        let part = match stream::training_rows(&dataset, spec)? {
             None => dataset,
-            Some(count) => {
+            Some(rows) => {
                 let mut part = Arc::unwrap_or_clone(dataset);
-                part.limit_per_class(*count);
+                part.keep_train(&rows);
                 Arc::new(part)
             }
         };
-        let layers = |spec: &&Spec| spec.per_class == *limit && takes_layers(spec);
+        let layers = |spec: &&Spec| Limits::of(spec) == *limit && takes_layers(spec);
         let stacked = match specs.iter().find(layers) {
             None => None,
             Some(spec) => {
@@ -324,14 +327,28 @@ fn with_data(whole: Arc<Dataset>, specs: Vec<Spec>) -> Result<Vec<(Spec, Arc<Dat
                 Some(Arc::new(part.with_layers().ok_or(Error::Experiment(missing))?))
             }
         };
-        parts.push((*limit, part, stacked));
+        parts.push((limit.clone(), part, stacked));
     }
     let data_of = |spec: Spec| {
-        let (_, part, stacked) = parts.iter().find(|(limit, ..)| *limit == spec.per_class)?;
+        let (_, part, stacked) = parts.iter().find(|(limit, ..)| *limit == Limits::of(&spec))?;
         let data = stacked.as_ref().filter(|_| takes_layers(&spec)).unwrap_or(part).clone();
         Some((spec, data))
     };
     Ok(specs.into_iter().filter_map(data_of).collect())
+}
+
+/// What the training samples of a run depend on: a long tail follows the class order.
+#[derive(Clone, PartialEq)]
+struct Limits {
+    per_class: Option<usize>,
+    long_tail: Option<(f64, u32, Option<Order>)>,
+}
+
+impl Limits {
+    fn of(spec: &Spec) -> Limits {
+        let long_tail = spec.long_tail.map(|ratio| (ratio, spec.seed, spec.order.clone()));
+        Limits { per_class: spec.per_class, long_tail }
+    }
 }
 
 fn takes_layers(spec: &Spec) -> bool {

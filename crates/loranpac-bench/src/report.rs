@@ -5,6 +5,7 @@ use std::fmt::Write;
 use loranpac::Verdict;
 use loranpac::memory::human_bytes;
 
+use crate::by_class::Balance;
 use crate::chart::{self, Heights, Line, Log, Panel, Point, Style};
 use crate::measure::Metric;
 use crate::metrics::{mean, spread, with_spread};
@@ -61,6 +62,38 @@ impl MethodSummary<'_> {
     }
 }
 
+/// A column about classes of different sizes: its head, what it means, and its number.
+pub type BalanceColumn = (&'static str, &'static str, fn(&Balance) -> Option<f64>);
+
+/// The columns for runs in which the sizes of classes matter.
+const BALANCE: [BalanceColumn; 5] = [
+    ("balanced %", "mean over classes of the accuracy on each, after the last task", |balance| {
+        Some(balance.balanced_accuracy)
+    }),
+    ("macro F1 %", "mean over classes of the harmonic mean of precision and recall", |balance| Some(balance.macro_f1)),
+    ("many %", "balanced accuracy of the classes of more than 100 training samples", |balance| {
+        balance.group_accuracy.many
+    }),
+    ("medium %", "the same for 20 to 100", |balance| balance.group_accuracy.medium),
+    ("few %", "the same for fewer than 20", |balance| balance.group_accuracy.few),
+];
+
+/// The columns about classes of different sizes, if one of the runs has a long tail or a prior.
+pub fn balance_columns(runs: &[Run]) -> &'static [BalanceColumn] {
+    let matters = |run: &Run| run.config.spec.long_tail.is_some() || !run.config.spec.prior.is_none();
+    if runs.iter().any(matters) { &BALANCE } else { &[] }
+}
+
+impl MethodSummary<'_> {
+    /// The cells of [`balance_columns`].
+    pub fn balance_cells(&self, columns: &[BalanceColumn]) -> Vec<String> {
+        let cell = |(_, _, number): &BalanceColumn| {
+            mean_and_spread(&self.column(|run| run.balance.as_ref().and_then(number)), 2)
+        };
+        columns.iter().map(cell).collect()
+    }
+}
+
 /// The methods with their runs, best accuracy first.
 pub fn by_method(runs: &[Run]) -> Vec<MethodSummary<'_>> {
     let of = |name| runs.iter().filter(|run| run.method == name).collect();
@@ -82,6 +115,8 @@ pub fn markdown(runs: &[Run]) -> String {
     if differ {
         heads.insert(1, "width E");
     }
+    let balance = balance_columns(runs);
+    heads.extend(balance.iter().map(|(head, ..)| head));
     let mut text = format!("| {} |\n|{}\n", heads.join(" | "), "---|".repeat(heads.len()));
     for (method, width) in all.iter().zip(widths) {
         let mut cells = vec![
@@ -100,10 +135,12 @@ pub fn markdown(runs: &[Run]) -> String {
         if differ {
             cells.insert(1, width);
         }
+        cells.extend(method.balance_cells(balance));
         let _ = writeln!(text, "| {} |", cells.join(" | "));
     }
     text.push('\n');
     text.extend(meanings().iter().map(|meaning| format!("- {meaning}\n")));
+    text.extend(balance.iter().map(|(head, meaning, _)| format!("- {}: {meaning}\n", head.trim_end_matches(" %"))));
     text
 }
 

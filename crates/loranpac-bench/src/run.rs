@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use loranpac::auto;
 use loranpac::registry::{Method, MethodOptions};
-use loranpac::{Certificate, Classifier, Features, Label, Learner, LiftedSamples, Scores, Summary, Verdict};
+use loranpac::{Certificate, Classifier, Features, Label, Learner, LiftedSamples, Prior, Scores, Summary, Verdict};
 use serde::{Deserialize, Serialize};
 
+use crate::by_class::{Balance, ByClass};
 use crate::choice::Choice;
 use crate::error::Error;
 use crate::metrics::{AccuracyMatrix, mean};
@@ -43,6 +44,9 @@ pub struct Run {
     pub total_accuracy: Option<f64>,
     /// Accuracy over all test samples after the last task.
     pub final_accuracy_samples: Option<f64>,
+    /// Accuracies after the last task that give every class the same weight, whatever its size.
+    #[serde(flatten, default)]
+    pub balance: Option<Balance>,
     /// Mean over tasks t of the accuracy over all test samples seen by then.
     pub average_incremental_accuracy: Option<f64>,
     /// Mean drop of a task's accuracy from its best earlier value to its last.
@@ -248,6 +252,9 @@ pub(crate) struct PartialRun {
     pub matrix: AccuracyMatrix,
     /// A record of each task.
     pub records: Vec<TaskRecord>,
+    /// What is known of the classes after the last task, if it is done.
+    #[serde(default)]
+    pub balance: Option<Balance>,
 }
 
 /// A learner on the features of a data set.
@@ -255,12 +262,23 @@ struct OnFeatures<'a> {
     learner: Box<dyn Learner>,
     dataset: &'a Dataset,
     classifier: Option<Classifier>,
+    prior: &'a Prior,
+    /// Training samples of each class so far.
+    counts: HashMap<Label, f64>,
     /// Test samples of evaluations so far, and their rows; None if they are not kept.
     lifted: Option<(Vec<usize>, LiftedSamples)>,
     keep_lifted: bool,
 }
 
 impl OnFeatures<'_> {
+    /// The classifier of what was learned, with the prior.
+    fn decided(&mut self) -> Result<Classifier, Error> {
+        let classifier = self.learner.classifier()?;
+        let count = |label: &Label| self.counts.get(label).copied().unwrap_or(0.0);
+        let counts: Vec<f64> = classifier.labels().iter().map(count).collect();
+        Ok(classifier.with_prior(self.prior, &counts)?)
+    }
+
     /// The scores of test samples. Those that were evaluated before need not be lifted again; the scores are the same.
     fn scores(&mut self, classifier: &Classifier, rows: &[usize]) -> Result<Scores, Error> {
         let dim = self.dataset.dim;
@@ -287,20 +305,21 @@ impl Subject for OnFeatures<'_> {
         let (x, y) = self.dataset.train.gather(&task.train, self.dataset.dim);
         let labels = self.dataset.labels(&y);
         self.classifier = None;
+        labels.iter().for_each(|label| *self.counts.entry(label.clone()).or_default() += 1.0);
         let clock = Instant::now();
         self.learner.learn(Features::new(&x, self.dataset.dim)?, &labels)?;
         Ok(clock.elapsed().as_secs_f64())
     }
 
     fn form(&mut self) -> Result<(), Error> {
-        self.classifier = Some(self.learner.classifier()?);
+        self.classifier = Some(self.decided()?);
         Ok(())
     }
 
     fn predict(&mut self, rows: &[usize]) -> Result<Vec<Label>, Error> {
         let classifier = match self.classifier.take() {
             Some(classifier) => classifier,
-            None => self.learner.classifier()?,
+            None => self.decided()?,
         };
         let winners = self.scores(&classifier, rows)?.argmax();
         Ok(winners.into_iter().map(|column| classifier.labels()[column].clone()).collect())
@@ -332,9 +351,9 @@ impl Experiment<'_> {
     pub fn run(&self, dataset: &Dataset, watch: Watch<'_>) -> Result<Run, Error> {
         let mut learner = self.method.build(&self.options)?;
         learner.expect(&stream::sizes(dataset, self.tasks));
-        let keep_lifted = self.keep_lifted;
+        let (keep_lifted, prior, counts) = (self.keep_lifted, &self.spec.prior, HashMap::new());
         self.run_subject(
-            &mut OnFeatures { learner, dataset, classifier: None, lifted: None, keep_lifted },
+            &mut OnFeatures { learner, dataset, classifier: None, prior, counts, lifted: None, keep_lifted },
             dataset,
             watch,
         )
@@ -342,7 +361,8 @@ impl Experiment<'_> {
 
     /// Makes the run of a subject.
     pub fn run_subject(&self, subject: &mut dyn Subject, dataset: &Dataset, watch: Watch<'_>) -> Result<Run, Error> {
-        let nothing = || PartialRun { matrix: AccuracyMatrix::new(self.tasks.len()), records: Vec::new() };
+        let nothing =
+            || PartialRun { matrix: AccuracyMatrix::new(self.tasks.len()), records: Vec::new(), balance: None };
         let mut measured = subject.resume()?.unwrap_or_else(nothing);
         let costs: Vec<f64> = cumulative_costs(self.tasks);
         for (t, task) in self.tasks.iter().enumerate().skip(measured.records.len()) {
@@ -354,7 +374,7 @@ impl Experiment<'_> {
                 subject.form()?;
                 let weights_seconds = clock.elapsed().as_secs_f64();
                 let clock = Instant::now();
-                let accuracy = evaluate(subject, dataset, &self.tasks[..=t], t, &mut measured.matrix)?;
+                let accuracy = evaluate(subject, dataset, &self.tasks[..=t], &mut measured)?;
                 times = Some((weights_seconds, clock.elapsed().as_secs_f64(), accuracy));
             }
             let loss = self.spec.train_loss.due(last).then(|| subject.train_loss(&self.tasks[..=t]));
@@ -388,7 +408,7 @@ impl Experiment<'_> {
                 return Err(Error::Interrupted);
             }
         }
-        let PartialRun { matrix, records } = measured;
+        let PartialRun { matrix, records, balance } = measured;
         let incremental: Vec<f64> = records.iter().filter_map(|r| r.accuracy_samples).collect();
         Ok(Run {
             method: self.method.name.to_owned(),
@@ -407,6 +427,7 @@ impl Experiment<'_> {
             final_accuracy: matrix.final_accuracy(),
             total_accuracy: matrix.total_accuracy(),
             final_accuracy_samples: records.last().and_then(|r| r.accuracy_samples),
+            balance,
             average_incremental_accuracy: mean(&incremental).filter(|_| incremental.len() == records.len()),
             forgetting: matrix.forgetting(),
             accuracy_matrix: matrix,
@@ -420,27 +441,35 @@ impl Experiment<'_> {
     }
 }
 
-/// Fills column `column` of the matrix; returns the accuracy over all samples.
+/// Fills the column of the matrix after these tasks, and counts decisions by class; returns the accuracy over all samples.
 fn evaluate(
     subject: &mut dyn Subject,
     dataset: &Dataset,
     tasks: &[Task],
-    column: usize,
-    matrix: &mut AccuracyMatrix,
+    measured: &mut PartialRun,
 ) -> Result<Option<f64>, Error> {
     // All tasks in one batch: the lift and the scores are matrix products, and larger ones are faster.
     let rows: Vec<usize> = tasks.iter().flat_map(|task| task.test.iter().copied()).collect();
     if rows.is_empty() {
         return Ok(None);
     }
-    let truth = rows.iter().map(|row| &dataset.classes[dataset.test.y[*row]]);
-    let hits: Vec<bool> = subject.predict(&rows)?.iter().zip(truth).map(|(winner, truth)| winner == truth).collect();
+    let place: HashMap<&Label, usize> = dataset.classes.iter().enumerate().map(|(i, label)| (label, i)).collect();
+    let (mut hits, mut counts) = (Vec::with_capacity(rows.len()), ByClass::new(dataset.classes.len()));
+    for (winner, row) in subject.predict(&rows)?.iter().zip(&rows) {
+        let (truth, answer) = (dataset.test.y[*row], place[winner]);
+        counts.add(truth, answer);
+        hits.push(truth == answer);
+    }
     let percent = |hits: &[bool]| 100.0 * hits.iter().filter(|&&hit| hit).count() as f64 / hits.len() as f64;
     let mut rest = &hits[..];
     for (row, task) in tasks.iter().enumerate().filter(|(_, task)| !task.test.is_empty()) {
         let (of_task, others) = rest.split_at(task.test.len());
-        matrix.set(row, column, percent(of_task));
+        measured.matrix.set(row, tasks.len() - 1, percent(of_task));
         rest = others;
+    }
+    if tasks.len() == measured.matrix.tasks() {
+        let sizes: Vec<f64> = dataset.class_sizes().into_iter().map(|size| size as f64).collect();
+        measured.balance = counts.balance(&sizes);
     }
     Ok(Some(percent(&hits)))
 }

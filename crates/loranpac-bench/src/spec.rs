@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use loranpac::lift::{self, DEFAULT_GAMMA, LiftSpec};
 use loranpac::registry::{self, Method, MethodOptions};
-use loranpac::{Config, FeatureSpace, Schedule, Truncation, Width};
+use loranpac::{Config, FeatureSpace, Prior, Schedule, Truncation, Width};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -61,6 +61,10 @@ pub struct Spec {
     pub order: Option<Order>,
     /// Training samples per class, if limited.
     pub per_class: Option<usize>,
+    /// Samples of the first class over samples of the last, if classes become smaller along the order.
+    pub long_tail: Option<f64>,
+    /// How the scores of least-squares classifiers become decisions.
+    pub prior: Prior,
     /// When the classifier is formed and evaluated.
     pub eval: When,
     /// When the error on all training samples so far is measured, with the samples.
@@ -165,6 +169,8 @@ impl Spec {
             seed: DEFAULT_SEED,
             order: None,
             per_class: None,
+            long_tail: None,
+            prior: Prior::None,
             eval: When::Every,
             train_loss: When::Never,
             spectrum: When::Never,

@@ -51,6 +51,26 @@ pub fn order_by_labels(dataset: &Dataset, labels: &[String]) -> Result<Vec<usize
     }
 }
 
+/// The training samples of a run, if they are not all: the first ones of each class, up to the limit per class and the limits of
+/// a long tail.
+pub fn training_rows(dataset: &Dataset, spec: &Spec) -> Result<Option<Vec<usize>>, Error> {
+    if (spec.per_class, spec.long_tail) == (None, None) {
+        return Ok(None);
+    }
+    let most = spec.per_class.unwrap_or(usize::MAX);
+    let mut limits = vec![most; dataset.classes.len()];
+    if let Some(ratio) = spec.long_tail {
+        let order = order_of(dataset, spec)?;
+        let largest = dataset.class_sizes().into_iter().map(|size| size.min(most)).max().unwrap_or(0);
+        for (place, &class) in order.iter().enumerate() {
+            let share = ratio.powf(-(place as f64) / (order.len() - 1).max(1) as f64);
+            // Rounded down, as the literature does, but not by an error of rounding.
+            limits[class] = ((largest as f64 * share + 1e-9) as usize).max(1);
+        }
+    }
+    Ok(Some(dataset.first_of_classes(&limits)))
+}
+
 /// How much there is to learn in a stream.
 pub fn sizes(dataset: &Dataset, tasks: &[Task]) -> StreamSizes {
     StreamSizes {
@@ -110,4 +130,29 @@ pub fn tasks(dataset: &Dataset, scenario: Scenario, order: &[usize]) -> Result<V
     test.into_iter().enumerate().for_each(|(row, task)| tasks[task].test.push(row));
     tasks.retain(|task| !task.train.is_empty());
     Ok(tasks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use loranpac_data::embedded;
+
+    #[test]
+    fn a_long_tail_keeps_the_first_samples_of_each_class_in_the_order_of_the_stream() {
+        let digits = embedded::digits();
+        for (per_class, ratio) in [(None, 10.0), (Some(50), 100.0), (None, 1.0)] {
+            let spec = Spec { long_tail: Some(ratio), per_class, ..Spec::new("loranpac") };
+            let rows = training_rows(&digits, &spec).unwrap().unwrap();
+            let available = digits.class_sizes();
+            let largest = available.iter().map(|size| *size.min(&per_class.unwrap_or(usize::MAX))).max().unwrap();
+            for (place, class) in order_of(&digits, &spec).unwrap().into_iter().enumerate() {
+                let own: Vec<usize> = (0..digits.train.len()).filter(|row| digits.train.y[*row] == class).collect();
+                let kept: Vec<usize> = rows.iter().copied().filter(|row| digits.train.y[*row] == class).collect();
+                let exact = largest as f64 / ratio.powf(place as f64 / 9.0);
+                let expected = ((exact + 1e-6).floor() as usize).max(1).min(own.len());
+                assert_eq!(kept, own[..expected], "class {class} at place {place}");
+            }
+        }
+        assert_eq!(training_rows(&digits, &Spec::new("loranpac")).unwrap(), None);
+    }
 }

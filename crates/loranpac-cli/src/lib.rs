@@ -12,6 +12,7 @@ mod file;
 mod how;
 mod json;
 mod model;
+mod prior;
 mod progress;
 mod raw;
 mod run;

@@ -50,22 +50,34 @@ impl Dataset {
         Dataset { name, dim, classes, train, test, encoder: None }
     }
 
-    /// The rows of the first `count` training samples of each class.
-    pub fn first_per_class(&self, count: usize) -> Vec<usize> {
-        let mut seen = vec![0usize; self.classes.len()];
+    /// The number of training samples of each class.
+    pub fn class_sizes(&self) -> Vec<usize> {
+        let mut sizes = vec![0usize; self.classes.len()];
+        self.train.y.iter().for_each(|&class| sizes[class] += 1);
+        sizes
+    }
+
+    /// The rows of the first training samples of each class, up to a limit for each.
+    pub fn first_of_classes(&self, limits: &[usize]) -> Vec<usize> {
+        let mut left = limits.to_vec();
         let mut take = |class: usize| {
-            seen[class] += 1;
-            seen[class] <= count
+            let room = left[class] > 0;
+            left[class] -= usize::from(room);
+            room
         };
         (0..self.train.y.len()).filter(|&row| take(self.train.y[row])).collect()
     }
 
     /// Keeps the first `count` training samples of each class, in their order.
     pub fn limit_per_class(&mut self, count: usize) {
-        let keep = self.first_per_class(count);
-        let (x, y) = self.train.gather(&keep, self.dim);
+        self.keep_train(&self.first_of_classes(&vec![count; self.classes.len()]));
+    }
+
+    /// Keeps these training samples, in this order.
+    pub fn keep_train(&mut self, keep: &[usize]) {
+        let (x, y) = self.train.gather(keep, self.dim);
         let domain = self.train.domain.as_ref().map(|d| keep.iter().map(|&row| d[row].clone()).collect());
-        let layer = |(name, (dim, x)): (&String, &(usize, Vec<f32>))| (name.clone(), (*dim, rows_of(x, &keep, *dim)));
+        let layer = |(name, (dim, x)): (&String, &(usize, Vec<f32>))| (name.clone(), (*dim, rows_of(x, keep, *dim)));
         let layers = self.train.layers.iter().map(layer).collect();
         self.train = Part { x, y, domain, layers };
     }

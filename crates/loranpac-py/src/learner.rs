@@ -310,6 +310,11 @@ impl Learner {
         })
     }
 
+    /// Sets how often classes are expected in queries: `none`, `train`, `uniform`, or a JSON object with a number for each label.
+    fn set_prior(&self, py: Python<'_>, prior: &str) -> PyResult<()> {
+        self.shared.set_prior(py, prior.parse().map_err(errors::engine)?)
+    }
+
     /// Fits the temperature of probabilities to samples that were not learned.
     fn calibrate(&self, py: Python<'_>, x: PyReadonlyArray2<'_, f32>, y: Coded<'_>) -> PyResult<f64> {
         let (x, labels) = (features(&x)?, labels_of(&y)?);

@@ -2,12 +2,13 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use loranpac::{Classifier, Features, Label};
+use loranpac::{Classifier, Features, Label, Prior};
 use loranpac_store::Fingerprint;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 
+use crate::errors;
 use crate::state::{Engine, State};
 use crate::threads::detached;
 
@@ -17,6 +18,8 @@ pub struct Shared {
     /// The classifier of the latest complete state, if it was formed. It answers while another thread teaches the model. Its
     /// lock is held only to copy or replace it. A thread that needs both locks takes that of the state first.
     latest: Mutex<Option<Classifier>>,
+    /// The prior that was set last; compared first, so that prediction does not wait for a thread that teaches the model.
+    prior: Mutex<Option<Prior>>,
     /// The number of threads of the engine; 0 for all cores.
     pub threads: usize,
 }
@@ -24,7 +27,7 @@ pub struct Shared {
 impl Shared {
     /// A state without a classifier.
     pub fn new(state: State, threads: usize) -> Shared {
-        Shared { state: Mutex::new(state), latest: Mutex::default(), threads }
+        Shared { state: Mutex::new(state), latest: Mutex::default(), prior: Mutex::default(), threads }
     }
 
     /// Waits for the state without the interpreter lock.
@@ -73,6 +76,19 @@ impl Shared {
             let classifier = state.classifier()?;
             *self.latest() = Some(classifier.clone());
             Ok(classifier)
+        })
+    }
+
+    /// Sets the prior of a model that can be stored; the classifier is outdated if it changes.
+    pub fn set_prior(&self, py: Python<'_>, prior: Prior) -> PyResult<()> {
+        let last = || self.prior.lock().unwrap_or_else(PoisonError::into_inner);
+        if last().as_ref() == Some(&prior) {
+            return Ok(());
+        }
+        self.changing(py, |state| {
+            state.session("have a prior")?.set_prior(prior.clone()).map_err(errors::store)?;
+            *last() = Some(prior);
+            Ok(())
         })
     }
 

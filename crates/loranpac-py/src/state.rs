@@ -7,7 +7,9 @@ use loranpac::internals::count;
 use loranpac::lift::{self, LiftEntry, LiftSpec, Rows};
 use loranpac::memory::{product, sum};
 use loranpac::registry::{self, Method, MethodOptions};
-use loranpac::{Classifier, Config, FeatureSpace, Features, Label, Learner, Schedule, StreamSizes, Truncation, Width};
+use loranpac::{
+    Classifier, Config, FeatureSpace, Features, Label, Learner, Prior, Schedule, StreamSizes, Truncation, Width,
+};
 use loranpac_data::system;
 use loranpac_store::onnx::{self, OnnxOptions};
 use loranpac_store::{
@@ -155,7 +157,14 @@ impl State {
         let engine = match method.config(&method_options).map_err(errors::engine)? {
             None => Engine::Other(method.build(&method_options).map_err(errors::engine)?, 0),
             Some(config) => {
-                let settings = Settings { lift, config, keep: options.keep, width_choice: choice, encoder: None };
+                let settings = Settings {
+                    lift,
+                    config,
+                    keep: options.keep,
+                    width_choice: choice,
+                    encoder: None,
+                    prior: Prior::None,
+                };
                 Engine::Stored(Box::new(Session::in_memory_with(&settings, space.clone()).map_err(errors::store)?))
             }
         };

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use loranpac::{Config, Features, Filter, Ridge};
+use loranpac::{Config, Features, Filter, Prior, Ridge};
 use loranpac_store::disk::{Disk, Output, RealDisk};
 use loranpac_store::{Fingerprint, LiftRecord, Session, Settings};
 use samples::samples;
@@ -81,7 +81,7 @@ fn main() {
     };
     let config = Config { filter: Filter::Soft(Ridge::GeometricMean), ..Config::default() };
     let disk = Counting::default();
-    let settings = Settings { lift, config, keep: 1, width_choice: None, encoder: None };
+    let settings = Settings { lift, config, keep: 1, width_choice: None, encoder: None, prior: Prior::None };
     let mut model = Session::create_on(Box::new(disk.clone()), &path, &settings).expect("a new model");
     let report = |what: &str, clock: Instant, bytes: u64| {
         println!("{what:<58} {:>8.2} s {:>9.1} MB", clock.elapsed().as_secs_f64(), bytes as f64 / 1e6);

@@ -8,7 +8,7 @@ mod samples;
 use std::fs;
 use std::time::Instant;
 
-use loranpac::{Config, Features, Filter, Ridge, Width};
+use loranpac::{Config, Features, Filter, Prior, Ridge, Width};
 use loranpac_store::{LiftRecord, Session, Settings};
 use samples::samples;
 
@@ -33,7 +33,8 @@ fn main() {
     let mut first = None;
     println!("{:>9} {:>9} {:>9} {:>9} {:>9} {:>9}", "width", "learn", "classify", "times", "on disk", "times");
     for lift in lifts {
-        let settings = Settings { lift: lift.clone(), config, keep: 0, width_choice: None, encoder: None };
+        let settings =
+            Settings { lift: lift.clone(), config, keep: 0, width_choice: None, encoder: None, prior: Prior::None };
         let mut session = Session::in_memory(&settings).expect("a model");
         let clock = Instant::now();
         let task = count.div_ceil(TASKS);

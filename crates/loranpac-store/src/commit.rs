@@ -100,7 +100,8 @@ fn fill_explicit(draft: &mut Draft<'_>, model: &mut ExplicitModel, delta: &Delta
     }
     let classifier = model.classifier()?;
     if let (Some(facts), Some(w)) = (classifier.facts(), classifier.weights()) {
-        let tensor = Tensor::new("weights", w.classes(), w.width(), w.columns());
+        let columns: Vec<_> = w.columns().collect();
+        let tensor = Tensor::new("weights", w.classes(), w.width(), columns.iter().map(|column| &**column));
         let file = draft.write("weights", vec![tensor])?;
         draft.manifest.weights = Some(WeightsEntry { file, facts: *facts, lost: None });
     }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use loranpac::{Features, Label};
+use loranpac::{Features, Label, Prior};
 
 use crate::digest::{Fingerprint, of_labels};
 use crate::error::Error;
@@ -58,6 +58,11 @@ impl Session {
         }
         let change = self.model_mut()?.rename(from, to.clone())?;
         self.delta.append(change);
+        if let Prior::Table(table) = &mut self.manifest.prior
+            && let Some(weight) = table.remove(&from.to_string())
+        {
+            table.insert(to.to_string(), weight);
+        }
         self.manifest.record("rename", subject, digest, None);
         Ok(Edited::DONE)
     }
@@ -184,8 +189,8 @@ impl Manifest {
 
     /// Sets the temperature that was fitted on the samples with this fingerprint, for this number of classes.
     pub(crate) fn calibrate(&mut self, temperature: f64, held_out: &Fingerprint, classes: usize) {
-        let (samples, version) = (held_out.samples, self.version);
-        self.calibration = Some(Calibration { temperature, samples, classes, version });
+        let (samples, version, prior) = (held_out.samples, self.version, self.prior.clone());
+        self.calibration = Some(Calibration { temperature, samples, classes, version, prior });
         self.list(CALIBRATE, "temperature".to_owned(), held_out.digest.clone());
     }
 
@@ -201,9 +206,13 @@ impl Manifest {
         if task.is_none() {
             self.tasks.iter_mut().for_each(|task| task.doubtful = true);
         }
-        // The temperature was fitted for the previous model.
-        self.edits.iter_mut().filter(|edit| edit.command == CALIBRATE).for_each(|edit| edit.current = false);
+        self.outdate_temperature();
         self.list(command, subject, digest);
+    }
+
+    /// Records that the temperature was fitted for other scores than those of the model now.
+    pub(crate) fn outdate_temperature(&mut self) {
+        self.edits.iter_mut().filter(|edit| edit.command == CALIBRATE).for_each(|edit| edit.current = false);
     }
 
     /// Lists an edit, replacing an earlier one of the same subject.

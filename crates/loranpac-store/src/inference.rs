@@ -81,14 +81,14 @@ impl Inference {
         let (mut hash, mut bytes) = (Sha256::new(), Vec::new());
         // The digest precedes the weights, so they are converted twice rather than held twice.
         for column in weights.columns() {
-            encoding.encode(column, &mut bytes);
+            encoding.encode(&column, &mut bytes);
             hash.update(&bytes);
         }
         let header = self.header(weights, encoding, hex(&hash.finalize())).map_err(|e| Error::write(path)(e.into()))?;
         let mut file = output::create_on(disk, path)?;
         file.write_all(&header).map_err(Error::write(path))?;
         for column in weights.columns() {
-            encoding.encode(column, &mut bytes);
+            encoding.encode(&column, &mut bytes);
             file.write_all(&bytes).map_err(Error::write(path))?;
         }
         file.replace().map_err(Error::write(path))
@@ -148,7 +148,7 @@ impl Inference {
         let temperature = self.classifier.temperature();
         check_parts(&self.lift, self.labels(), temperature, (weights.width(), weights.classes()))
             .and_then(|()| {
-                weights.columns().zip(self.labels()).try_for_each(|(column, label)| check_values(column, label))
+                weights.columns().zip(self.labels()).try_for_each(|(column, label)| check_values(&column, label))
             })
             .map_err(|reason| Error::Unwritable { reason })
     }

@@ -22,6 +22,7 @@ mod needs;
 pub mod onnx;
 pub mod output;
 mod precision;
+mod prior;
 mod save;
 mod segment;
 mod session;

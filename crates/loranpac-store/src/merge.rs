@@ -56,6 +56,11 @@ pub fn merge(mut parts: Vec<(String, &mut Session)>, again: bool) -> Result<Merg
         if let Some(reason) = manifest.encoder.unlike(&other.encoder, classes) {
             warnings.push(format!("the samples of {name} look like another encoder's: {reason}"));
         }
+        if other.prior != manifest.prior {
+            let (theirs, ours) = (other.prior.name(), manifest.prior.name());
+            warnings
+                .push(format!("the prior of {name} is {theirs}; the merged model has that of {first_name}: {ours}"));
+        }
         manifest.encoder.join(&other.encoder);
         manifest.tasks.extend(other.tasks.iter().cloned());
         manifest.edits.extend(other.edits.iter().cloned());

@@ -4,6 +4,8 @@
 //! precision (whose normal numbers end at 6e-5) has two or three bits left. They are therefore stored as `2^k w`,
 //! together with k. A power of two is exact.
 
+use std::ops::Deref;
+
 use half::f16;
 use loranpac::Label;
 
@@ -47,8 +49,8 @@ impl Encoding {
 
     /// Chooses the encoding of the weights of all labels: the largest is scaled to between 2^14 and 2^15, and one
     /// beyond 65504 is refused.
-    pub fn of_weights<'a>(
-        columns: impl Iterator<Item = &'a [f32]>,
+    pub fn of_weights(
+        columns: impl Iterator<Item = impl Deref<Target = [f32]>>,
         labels: &[Label],
         precision: Precision,
     ) -> Result<Self, Error> {

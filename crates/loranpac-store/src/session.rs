@@ -174,10 +174,10 @@ impl Session {
         Ok(model)
     }
 
-    /// Returns the current classifier of the model, with the fitted temperature and with novelty.
+    /// Returns the current classifier of the model, with its prior, the fitted temperature and with novelty.
     pub fn classifier(&mut self) -> Result<Classifier, Error> {
-        let temperature = self.manifest.temperature();
-        Ok(self.formed()?.classifier()?.with_temperature(temperature))
+        let classifier = self.formed()?.classifier()?;
+        self.decided(classifier)
     }
 
     /// Returns the classifier for prediction alone. A stored one is read without the model; it cannot measure novelty.
@@ -185,7 +185,7 @@ impl Session {
         if let (None, Some(home)) = (&self.model, &mut self.home) {
             home.map(&self.manifest)?;
             if let Some(classifier) = load::classifier(&home.files, &self.manifest)? {
-                return Ok(classifier.with_temperature(self.manifest.temperature()));
+                return self.decided(classifier);
             }
         }
         self.classifier()

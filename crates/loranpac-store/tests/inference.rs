@@ -14,7 +14,7 @@ use tempfile::TempDir;
 /// Everything that a file holds.
 fn parts(model: &Inference) -> (LiftRecord, Vec<Label>, Vec<Vec<f32>>, Option<f64>) {
     let Inference { lift, classifier, .. } = model;
-    let weights = classifier.weights().unwrap().columns().map(<[f32]>::to_vec).collect();
+    let weights = classifier.weights().unwrap().columns().map(|column| column.to_vec()).collect();
     (lift.clone(), classifier.labels().to_vec(), weights, classifier.temperature())
 }
 

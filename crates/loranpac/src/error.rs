@@ -148,6 +148,12 @@ pub enum Error {
         /// Number of classes of the model.
         classes: usize,
     },
+    /// A table of class priors lacks classes of the model.
+    #[error("the table of priors lacks {}: {}", count(missing.len(), "class"), first(missing))]
+    PriorTable {
+        /// The labels of these classes.
+        missing: Vec<String>,
+    },
     /// The estimated peak exceeds the available memory.
     #[error("{0}")]
     Memory(String),
@@ -194,4 +200,10 @@ impl Error {
     pub(crate) fn no_features() -> Self {
         Error::setting("dim", 0, "samples need at least one feature")
     }
+}
+
+/// Lists labels, but no more than ten.
+fn first(labels: &[String]) -> String {
+    let more = if labels.len() > 10 { ", ..." } else { "" };
+    labels.iter().take(10).cloned().collect::<Vec<_>>().join(", ") + more
 }

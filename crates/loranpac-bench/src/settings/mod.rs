@@ -4,6 +4,7 @@
 //! Messages below the faces name a setting between backquotes (`` `max-rank` ``); [`spell`] puts in what the command line or
 //! Python calls it.
 
+mod read;
 mod table;
 
 pub use table::SETTINGS;
@@ -57,6 +58,8 @@ pub enum Kind {
     Lift,
     /// All labels in some order, or a word.
     Labels,
+    /// A word, or a number for each label.
+    Prior,
 }
 
 impl Setting {
@@ -289,6 +292,8 @@ mod tests {
             ("base", "3"),
             ("inc", "4"),
             ("per-class", "5"),
+            ("long-tail", "50"),
+            ("prior", "uniform"),
             ("order", "sorted"),
             ("order", "b,a"),
             ("eval", "final"),

@@ -4,6 +4,7 @@ use loranpac::lift::{self, DEFAULT_GAMMA};
 use loranpac::registry::Input;
 use loranpac::{Config, Schedule, Truncation, Width};
 
+use super::read::{TIMES, clear_unless, is_drawn, positive, reason, time, truncate, when};
 use super::{Kind, Setting};
 use crate::spec::{AdaptFeatures, OPEN, Order, Scenario, Spec, When};
 use crate::value::Value;
@@ -19,7 +20,6 @@ const FEATURES: [AdaptFeatures; 3] = [AdaptFeatures::Adapted, AdaptFeatures::Bot
 const SCHEDULES: &[&str] = &["late", "paper"];
 const SCENARIOS: &[&str] = &["class", "domain", "joint"];
 const SWITCH: &[&str] = &["false", "true"];
-const TIMES: &[&str] = &["never", "final", "every"];
 
 /// Every setting of a run but the method and the settings of its own.
 pub const SETTINGS: &[Setting] = &[
@@ -361,6 +361,38 @@ pub const SETTINGS: &[Setting] = &[
         ..Setting::PLAIN
     },
     Setting {
+        name: "long-tail",
+        section: PROTOCOL,
+        placeholder: "RATIO",
+        help: "Make classes smaller along the class order: class i of C keeps the first N RATIO^(-i/(C-1)) training samples, at least \
+               1, N those of the largest class",
+        read: |spec, value| {
+            let ratio = value.number()?;
+            if ratio < 1.0 {
+                return Err("a number of at least 1 is expected".to_owned());
+            }
+            spec.long_tail = Some(ratio);
+            Ok(())
+        },
+        show: |spec| spec.long_tail.map(Value::Number),
+        ..Setting::PLAIN
+    },
+    Setting {
+        name: "prior",
+        section: PROTOCOL,
+        placeholder: "PRIOR",
+        help: "How often classes are expected in queries: none (scores as they are), train (as in training), uniform (equally often), \
+               or a number for each label, on the command line in a CSV or JSON file. Classifiers that are no least-squares \
+               solutions do not change",
+        kind: Kind::Prior,
+        read: |spec, value| {
+            spec.prior = value.to_string().parse().map_err(reason)?;
+            Ok(())
+        },
+        show: |spec| Some(Value::Text(spec.prior.to_string())),
+        ..Setting::PLAIN
+    },
+    Setting {
         name: "order",
         section: PROTOCOL,
         placeholder: "FILE",
@@ -452,43 +484,3 @@ pub const SETTINGS: &[Setting] = &[
         ..Setting::PLAIN
     },
 ];
-
-fn is_drawn(spec: &Spec) -> bool {
-    !spec.is_infinite() && lift::find(&spec.lift).is_ok_and(|lift| lift.projection.is_drawn())
-}
-
-fn clear_unless(spec: &mut Spec, used: impl Fn(&Spec) -> bool, clear: impl Fn(&mut Spec)) {
-    if !used(spec) {
-        clear(spec);
-    }
-}
-
-fn positive(value: &Value) -> Result<f64, String> {
-    let number = value.number()?;
-    match number > 0.0 && number.is_finite() {
-        true => Ok(number),
-        false => Err("a positive number is expected".to_owned()),
-    }
-}
-
-fn truncate(spec: &mut Spec, rule: Truncation) -> Result<(), String> {
-    let reason = |error| match error {
-        loranpac::Error::Setting { reason, .. } => reason,
-        other => other.to_string(),
-    };
-    spec.truncation = Some(rule.validate().map_err(reason)?);
-    Ok(())
-}
-
-fn when(field: &mut When, value: &Value) -> Result<(), String> {
-    *field = [When::Never, When::Final, When::Every][value.word(TIMES)?];
-    Ok(())
-}
-
-fn time(when: When) -> Value {
-    Value::from(match when {
-        When::Never => TIMES[0],
-        When::Final => TIMES[1],
-        When::Every => TIMES[2],
-    })
-}

@@ -152,7 +152,8 @@ impl Entry {
             Scenario::Joint => self.inc.is_none() && set.scenario == "class",
         };
         let facts = &record.run.dataset;
-        let whole = spec.per_class.is_none() && set.differs(facts.train, facts.test, facts.classes).is_none();
+        let plain = (spec.per_class, spec.long_tail) == (None, None) && spec.prior.is_none();
+        let whole = plain && set.differs(facts.train, facts.test, facts.classes).is_none();
         data && tasks && whole && spec.order.is_none()
     }
 

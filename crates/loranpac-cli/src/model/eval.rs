@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use loranpac::{Features, Label, UNCALIBRATED, softmax};
+use loranpac::{Features, Label, Prior, UNCALIBRATED, softmax};
+use loranpac_bench::by_class::{ByClass, Groups};
 use loranpac_data::text::escape;
 use loranpac_store::temperature::{fit, negative_log_likelihood};
 use loranpac_store::{Fingerprint, Session, TaskDigest};
@@ -12,6 +13,7 @@ use serde_json::json;
 
 use super::{Predictor, ROWS, Samples, labelled, note_skipped, on_threads, print, raw, shown};
 use crate::json::Json;
+use crate::prior;
 use crate::say::{changed, note};
 use crate::table;
 use crate::words::count;
@@ -22,6 +24,10 @@ const BINS: usize = 15;
 /// Options of both commands.
 #[derive(clap::Args)]
 struct MeasureArgs {
+    /// Another prior than the model's: none, train, uniform, or a CSV or JSON file with a number for each class. After calibrate
+    /// it is the model's
+    #[arg(long, value_parser = prior::read, value_name = "PRIOR")]
+    prior: Option<Prior>,
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -102,17 +108,19 @@ pub fn main(args: Args) -> Result<()> {
 }
 
 fn eval(args: &Args) -> Result<()> {
-    let predictor = Predictor::open(&args.model, false)?;
+    let predictor = Predictor::open(&args.model, false, args.measure.prior.as_ref())?;
     let classifier = &predictor.classifier;
     let Scored { samples, unknown, .. } = score(&predictor, &args.model, &args.file, &args.measure.samples)?;
     let mut classes: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
     let mut confused: BTreeMap<(usize, usize), usize> = BTreeMap::new();
     let (mut right, mut near) = (0, 0);
+    let mut counts = ByClass::new(classifier.labels().len());
     for (scores, class) in &samples {
         let rank = scores.iter().enumerate().filter(|(i, s)| (**s, *class) > (scores[*class], *i)).count();
         let best = (0..scores.len()).fold(0, |best, i| if scores[i] > scores[best] { i } else { best });
         let entry = classes.entry(*class).or_default();
         entry.1 += 1;
+        counts.add(*class, best);
         near += usize::from(rank < args.top);
         if best == *class {
             right += 1;
@@ -125,7 +133,13 @@ fn eval(args: &Args) -> Result<()> {
     let temperature = classifier.temperature().unwrap_or(UNCALIBRATED);
     let loss = negative_log_likelihood(samples.iter().map(|(s, c)| (s.as_slice(), *c)), temperature);
     let calibration = calibration_error(&samples, temperature);
-    let mean = classes.values().map(|(right, all)| percent(*right, *all)).sum::<f64>() / classes.len() as f64;
+    // An exported file has no class sizes, and its prior is part of its weights.
+    let sizes = predictor.session.as_ref().map(|model| model.manifest().class_sizes());
+    let prior = predictor.session.as_ref().map(|model| model.manifest().prior.name());
+    let Some(balance) = counts.balance(sizes.as_deref().unwrap_or(&vec![0.0; classifier.labels().len()])) else {
+        bail!("{}: there are no samples in it", shown(&args.file));
+    };
+    let groups = sizes.map(|_| balance.group_accuracy);
     let mut worst: Vec<(usize, usize, usize)> = classes.iter().map(|(class, (r, n))| (*class, *r, *n)).collect();
     worst.sort_by(|a, b| percent(a.1, a.2).total_cmp(&percent(b.1, b.2)).then(a.0.cmp(&b.0)));
     let mut pairs: Vec<((usize, usize), usize)> = confused.into_iter().collect();
@@ -133,7 +147,8 @@ fn eval(args: &Args) -> Result<()> {
     let label = |class: usize| &classifier.labels()[class];
     let value = json!({
         "model": raw(&args.model), "samples": samples.len(), "accuracy": percent(right, samples.len()),
-        "mean_class_accuracy": mean, "top": args.top, "top_accuracy": percent(near, samples.len()),
+        "mean_class_accuracy": balance.balanced_accuracy, "balanced_accuracy": balance.balanced_accuracy,
+        "macro_f1": balance.macro_f1, "group_accuracy": groups, "prior": prior, "top": args.top, "top_accuracy": percent(near, samples.len()),
         "unknown_labels": unknown.iter().map(|(label, count)| json!({ "label": label, "samples": count })).collect::<Vec<_>>(),
         "calibrated": classifier.temperature().is_some(), "negative_log_likelihood": loss, "calibration_error": calibration,
         "classes": worst.iter().map(|(c, r, n)| json!({ "label": label(*c), "right": r, "samples": n })).collect::<Vec<_>>(),
@@ -141,13 +156,20 @@ fn eval(args: &Args) -> Result<()> {
             .collect::<Vec<_>>(),
     });
     let mut words = format!(
-        "{}: {:.2}% right ({:.2}% mean over classes), {:.2}% among the best {}\n",
+        "{}: {:.2}% right ({:.2}% mean over classes, macro F1 {:.2}%), {:.2}% among the best {}\n",
         count(samples.len(), "sample"),
         percent(right, samples.len()),
-        mean,
+        balance.balanced_accuracy,
+        balance.macro_f1,
         percent(near, samples.len()),
         args.top
     );
+    let named: Vec<(&str, f64)> = groups.iter().flat_map(Groups::named).collect();
+    if named.len() > 1 {
+        let group = |(name, accuracy): &(&str, f64)| format!("{name} {accuracy:.2}%");
+        let list = named.iter().map(group).collect::<Vec<_>>().join(", ");
+        words += &format!("classes of more than 100, 20 to 100 and fewer than 20 training samples: {list}\n");
+    }
     let stated = if classifier.temperature().is_some() { "calibrated" } else { "uncalibrated" };
     words += &format!("probabilities ({stated}): log loss {loss:.3}, expected calibration error {calibration:.3}\n");
     if !unknown.is_empty() {
@@ -189,7 +211,11 @@ fn calibration_error(samples: &[(Vec<f32>, usize)], temperature: f64) -> f64 {
 
 pub fn calibrate(args: CalibrateArgs) -> Result<()> {
     on_threads(args.measure.threads, || {
-        let mut predictor = Predictor::of(Session::open_to_write(&args.model)?, &args.model, false)?;
+        let mut session = Session::open_to_write(&args.model)?;
+        if let Some(prior) = &args.measure.prior {
+            session.set_prior(prior.clone())?;
+        }
+        let mut predictor = Predictor::of(session, &args.model, false)?;
         let Scored { samples, unknown, fingerprint } =
             score(&predictor, &args.model, &args.file, &args.measure.samples)?;
         let temperature = fit(&samples);
@@ -204,7 +230,7 @@ pub fn calibrate(args: CalibrateArgs) -> Result<()> {
         }
         let value = json!({
             "model": raw(&args.model), "version": model.manifest().version, "temperature": temperature,
-            "samples": samples.len(), "unknown_samples": unknown.values().sum::<usize>(),
+            "prior": model.manifest().prior.name(), "samples": samples.len(), "unknown_samples": unknown.values().sum::<usize>(),
             "negative_log_likelihood": errors[1].0, "calibration_error": errors[1].1,
         });
         let words = format!(

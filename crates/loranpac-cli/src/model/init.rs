@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use clap::{ArgGroup, ValueEnum};
 use loranpac::auto::{self, Choice, Expected};
 use loranpac::lift::{self, Rows};
-use loranpac::{Config, Filter, Model, Ridge, Schedule, StreamSizes, Truncation, Width};
+use loranpac::{Config, Filter, Model, Prior, Ridge, Schedule, StreamSizes, Truncation, Width};
 use loranpac_data::text::escape;
 use loranpac_data::{Reader, Split, system};
 use loranpac_encode::input::looks_raw;
@@ -15,6 +15,7 @@ use loranpac_store::{Error, Identity, LiftRecord, Manifest, Session, Settings};
 
 use super::samples::identity_of;
 use super::{ROWS, Samples, new_folder, on_threads, shown};
+use crate::prior;
 use crate::say::{changed, say};
 use crate::words::count;
 
@@ -81,6 +82,10 @@ pub struct Args {
     /// at infinite width all samples]
     #[arg(long, value_name = "R")]
     max_rank: Option<usize>,
+    /// How often classes are expected in queries: none (scores as they are), train (as in training), uniform (equally often), or a
+    /// CSV or JSON file with a number for each class; matters if classes differ in size
+    #[arg(long, value_parser = prior::read, default_value = "none", value_name = "PRIOR")]
+    prior: Prior,
     /// Earlier versions to keep, for rollback
     #[arg(long, default_value_t = 1, value_name = "N")]
     keep: usize,
@@ -202,7 +207,8 @@ fn init(args: &Args) -> Result<()> {
         let lift = LiftRecord::new(&args.lift, dim, width, args.lift_seed, args.gamma)?;
         let max_rank = args.max_rank.unwrap_or(Config::cap(width));
         let config = Config { filter, max_rank, schedule, half: args.half, ..Config::default() };
-        Ok(Settings { lift, width_choice: None, config, keep: args.keep, encoder: encoder.clone() })
+        let (encoder, prior) = (encoder.clone(), args.prior.clone());
+        Ok(Settings { lift, width_choice: None, config, keep: args.keep, encoder, prior })
     };
     let settings = match args.width {
         WidthArg::Given(width) => settings_of(width)?,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use loranpac::memory::human_bytes;
-use loranpac::{Config, Filter, Ridge, Width};
+use loranpac::{Config, Filter, Prior, Ridge, Width};
 use loranpac_data::text::escape;
 use loranpac_store::Session;
 use loranpac_store::manifest::Manifest;
@@ -64,12 +64,14 @@ fn inspect(args: &Args) -> Result<()> {
         "width_choice": manifest.width_choice, "lift_digest": manifest.lift_digest,
         "config": manifest.config, "encoder": manifest.encoder.name, "encoder_reference": manifest.encoder.reference, "samples": manifest.samples, "basis_rank": rank,
         "classes": manifest.classes.iter().map(|c| json!({ "label": c.label, "samples": c.count })).collect::<Vec<_>>(),
-        "tasks": manifest.tasks, "calibration": manifest.calibration, "summary": summary, "verdict": verdict,
+        "prior": manifest.prior, "tasks": manifest.tasks, "calibration": manifest.calibration, "summary": summary, "verdict": verdict,
         "spectrum": spectrum,
     });
     let mut words = describe(&manifest, args, bytes, &history);
+    let without = if manifest.prior.is_none() { "" } else { ", and without the prior" };
     if let Some(share) = summary.and_then(|summary| summary.leave_one_out) {
-        words += &format!("\nleave-one-out accuracy {:.2}% (each sample scored without itself)\n", 100.0 * share);
+        words +=
+            &format!("\nleave-one-out accuracy {:.2}% (each sample scored without itself{})\n", 100.0 * share, without);
     }
     if let Some(verdict) = &verdict {
         words += &format!("\n{}\n", verdict.line);
@@ -157,7 +159,8 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
          filter    {filter}, {} schedule, at most {parts}\n\
          learned   {}{forgotten} of {} in {}, {}\n\
          size      {}\n\
-         scores    {calibrated}\n",
+         scores    {calibrated}\n\
+         prior     {}\n",
         shown(&args.model),
         manifest.version,
         human_bytes(bytes as usize),
@@ -169,7 +172,11 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
         words::count(tasks.len(), "task"),
         super::parts(manifest),
         compared(manifest),
+        prior(manifest),
     );
+    if let Some(warning) = super::unequal_classes(manifest, &args.model) {
+        text += &format!("warning: {warning}\n");
+    }
     let shown = if args.classes { manifest.classes.len() } else { 10 };
     if !manifest.classes.is_empty() {
         let mut classes: Vec<_> = manifest.classes.iter().collect();
@@ -183,6 +190,22 @@ fn describe(manifest: &Manifest, args: &Args, bytes: u64, history: &[u64]) -> St
         }
     }
     text
+}
+
+/// Describes the prior, and the sizes of classes.
+fn prior(manifest: &Manifest) -> String {
+    let meaning = match &manifest.prior {
+        Prior::None => "none: scores as they are".to_owned(),
+        Prior::Train => "train: classes are expected as often as in training".to_owned(),
+        Prior::Uniform => "uniform: classes are expected equally often".to_owned(),
+        Prior::Table(table) => format!("a table of {}", words::count(table.len(), "class")),
+    };
+    let sizes = manifest.classes.iter().map(|class| class.count);
+    match sizes.clone().min().zip(sizes.max()) {
+        Some((least, most)) if least < most => format!("{meaning}; classes have from {least} to {most} samples"),
+        Some((same, _)) => format!("{meaning}; each class has {}", words::count(same, "sample")),
+        None => meaning,
+    }
 }
 
 /// Compares the size of the model with that of its samples, and of one of infinite width.

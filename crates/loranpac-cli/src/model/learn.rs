@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::samples::identity_of;
 use super::survey::{Division, Held, Outlook, Survey, check, refuse_again, room_to_hold, survey};
-use super::{ROWS, Samples, Target, ensure_memory, init, on_threads, parts, print, raw, shown};
+use super::{ROWS, Samples, Target, ensure_memory, init, on_threads, parts, print, raw, shown, unequal_classes};
 use crate::faults::with_flags;
 use crate::how::How;
 use crate::progress::Count;
@@ -112,6 +112,9 @@ fn learn(args: &Args, room: usize) -> Result<()> {
     // The verdict has it otherwise.
     if let Some(warning) = manifest.width_warning().filter(|_| !formed) {
         note!("warning: {}", with_flags::<init::Args>(&warning));
+    }
+    if let Some(warning) = unequal_classes(manifest, &args.model) {
+        note!("warning: {warning}");
     }
     let known = before.classes.len().min(manifest.classes.len());
     let new: Vec<&Label> = manifest.classes[known..].iter().map(|class| &class.label).collect();
@@ -322,7 +325,7 @@ fn take(known: &mut HashMap<String, usize>, digest: &str) -> bool {
 mod tests {
     use super::*;
     use clap::Parser;
-    use loranpac::{Config, Width};
+    use loranpac::{Config, Prior, Width};
     use loranpac_store::{LiftRecord, Manifest, Settings};
 
     #[derive(Parser)]
@@ -341,7 +344,14 @@ mod tests {
             std::fs::write(path(name), text).unwrap();
         }
         let lift = LiftRecord::new("relu-random", 3, Width::Finite(60), 0, 0.1).unwrap();
-        let settings = Settings { lift, config: Config::default(), keep: 0, width_choice: None, encoder: None };
+        let settings = Settings {
+            lift,
+            config: Config::default(),
+            keep: 0,
+            width_choice: None,
+            encoder: None,
+            prior: Prior::None,
+        };
         let learned = |name: &str, room: usize, options: &[&str]| -> Result<Manifest> {
             let model = path(name);
             Session::create(&model, &settings)?;

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use loranpac::memory;
-use loranpac::{Classifier, UNCALIBRATED};
+use loranpac::{Classifier, Prior, UNCALIBRATED};
 use loranpac_data::disk::open_through_links;
 use loranpac_data::system;
 use loranpac_store::{Identity, Inference, Manifest, Session};
@@ -68,10 +68,17 @@ pub struct Predictor {
 }
 
 impl Predictor {
-    /// Opens a model or an exported file. A classifier that has not been formed yet is formed.
-    pub fn open(path: &Path, novelty: bool) -> Result<Predictor> {
+    /// Opens a model or an exported file. A classifier that has not been formed yet is formed. `prior` replaces the model's.
+    pub fn open(path: &Path, novelty: bool, prior: Option<&Prior>) -> Result<Predictor> {
         if path.is_dir() || path.extension().is_some_and(|e| e == "lrp") {
-            return Predictor::of(Session::open(path)?, path, novelty);
+            let mut session = Session::open(path)?;
+            if let Some(prior) = prior {
+                session.set_prior(prior.clone())?;
+            }
+            return Predictor::of(session, path, novelty);
+        }
+        if prior.is_some() {
+            bail!("{} has no class sizes: its prior is part of its weights; give the model itself", shown(path));
         }
         if novelty {
             bail!("{} has no basis to measure novelty with; give the model itself", shown(path));
@@ -141,6 +148,12 @@ pub fn warn_stale_temperature(model: &Session) {
         let (then, now) = (count(old.classes, "class"), manifest.classes.len());
         note!("note: the temperature was fitted when the model had {then}; it has {now} now (calibrate again)");
     }
+    if let Some(old) = manifest.calibration.as_ref().filter(|old| old.prior != manifest.prior) {
+        let (then, now) = (old.prior.name(), manifest.prior.name());
+        note!(
+            "note: the temperature was fitted to scores with prior {then}; they have prior {now} now (calibrate again)"
+        );
+    }
 }
 
 /// Warns about classes with fewer samples than this: their sums reveal them.
@@ -165,6 +178,16 @@ pub fn warn_small_classes(model: &Session, path: &Path, least: usize, what: &str
             count(least, "sample")
         );
     }
+}
+
+/// Returns a warning about classes of very different sizes without a prior, and the remedy.
+pub fn unequal_classes(manifest: &Manifest, path: &Path) -> Option<String> {
+    let (least, most) = manifest.unequal_classes()?;
+    Some(format!(
+        "classes have from {least} to {most} samples, and scores favour large ones; if all classes matter equally, predict with \
+         --prior uniform (to keep it: loranpac calibrate {} FILE --prior uniform)",
+        shown(path)
+    ))
 }
 
 /// Counts the directions of a model, or the samples that it keeps.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use loranpac::{Classifier, Features, Label, UNCALIBRATED, softmax};
+use loranpac::{Classifier, Features, Label, Prior, UNCALIBRATED, softmax};
 use loranpac_data::formats::{Column, to_npz};
 use loranpac_data::text::{escape, escape_json};
 use loranpac_data::{Reader, Split, atomic};
@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::{Predictor, ROWS, Samples, named, note_skipped, on_threads, raw, shown, warn_stale_temperature};
 use crate::file::{self, Target};
+use crate::prior;
 use crate::say::{Unwritten, note};
 
 /// Options of `predict`.
@@ -36,6 +37,9 @@ pub struct Args {
     /// Add the scores of all classes
     #[arg(long)]
     scores: bool,
+    /// Another prior than the model's: none, train, uniform, or a CSV or JSON file with a number for each class
+    #[arg(long, value_parser = prior::read, value_name = "PRIOR")]
+    prior: Option<Prior>,
     /// Add probabilities: softmax of scores over the temperature that calibrate has fitted
     #[arg(long)]
     probabilities: bool,
@@ -86,7 +90,7 @@ fn predict(args: &Args) -> Result<()> {
     if args.top == 0 {
         bail!("--top 0 is not possible: a sample has at least one label");
     }
-    let predictor = Predictor::open(&args.model, args.wants_novelty())?;
+    let predictor = Predictor::open(&args.model, args.wants_novelty(), args.prior.as_ref())?;
     let classifier = &predictor.classifier;
     let samples = Samples { split: args.samples.split.or(args.test.then_some(Split::Test)), ..args.samples.clone() };
     let mut reader = samples.open_test(&args.file, &predictor.target(&args.model), true)?;

@@ -10,6 +10,8 @@ use loranpac_bench::settings::{self, Kind, SETTINGS, Setting};
 use loranpac_bench::spec::Spec;
 use loranpac_bench::value::Value;
 
+use crate::prior;
+
 /// The settings that the user chose, in the order of the list.
 #[derive(Clone)]
 pub struct Chosen(Vec<(&'static Setting, Vec<Value>)>);
@@ -89,6 +91,8 @@ fn flag(setting: &'static Setting) -> Arg {
     match setting.kind {
         Kind::Words(words) => arg.value_parser(PossibleValuesParser::new(words)),
         Kind::Several => arg.value_delimiter(',').value_parser(check),
+        // A file becomes the table that it contains.
+        Kind::Prior => arg.value_parser(|text: &str| prior::read(text).map(|prior| prior.to_string())),
         Kind::One | Kind::Switch | Kind::Lift | Kind::Labels => arg.value_parser(check),
     }
 }

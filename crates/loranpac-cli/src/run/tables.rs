@@ -62,8 +62,10 @@ pub fn tables(runs: &[Run]) -> String {
         text.push_str(&task_table(run));
         text.push('\n');
     }
-    let rows: Vec<Vec<String>> = report::by_method(runs).iter().map(summary_row).collect();
-    let header = [
+    let balance = report::balance_columns(runs);
+    let row = |method: &MethodSummary<'_>| [summary_row(method), method.balance_cells(balance)].concat();
+    let rows: Vec<Vec<String>> = report::by_method(runs).iter().map(row).collect();
+    let mut header = vec![
         "method",
         "accuracy %",
         "final %",
@@ -76,11 +78,16 @@ pub fn tables(runs: &[Run]) -> String {
         "model",
         "kind",
     ];
+    header.extend(balance.iter().map(|(head, ..)| head));
     text.push_str(&table::render(&header, &rows));
     if let Some(run) = runs.first() {
         let d = &run.dataset;
         text.push_str(&format!(
-            "\n{LEGEND}\n{}: {} training and {} test samples, {}, {} in {}\n",
+            "\n{LEGEND}{}\n{}: {} training and {} test samples, {}, {} in {}\n",
+            balance
+                .iter()
+                .map(|(head, meaning, _)| format!("{:10}  {meaning}\n", head.trim_end_matches(" %")))
+                .collect::<String>(),
             escape(&d.name),
             d.train,
             d.test,

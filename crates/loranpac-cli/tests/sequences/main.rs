@@ -19,7 +19,7 @@ mod world;
 
 use change::Seen;
 use data::Data;
-use loranpac::{Config, Filter, Ridge, Schedule, Truncation, Width};
+use loranpac::{Config, Filter, Prior, Ridge, Schedule, Truncation, Width};
 use loranpac_store::{LiftRecord, Settings};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -141,7 +141,7 @@ fn settings() -> impl Strategy<Value = Settings> {
                 true => LiftRecord::infinite(dim),
                 false => LiftRecord::new(lift, dim, Width::Finite(width), 3, 0.1).unwrap(),
             };
-            Settings { lift, config, keep, width_choice: None, encoder: None }
+            Settings { lift, config, keep, width_choice: None, encoder: None, prior: Prior::None }
         },
     )
 }

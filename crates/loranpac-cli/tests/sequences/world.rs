@@ -433,7 +433,7 @@ impl World {
         assert_eq!(read.lift, inference.lift);
         assert_eq!(read.classifier.labels(), inference.classifier.labels());
         let weights = [read, inference]
-            .map(|of| of.classifier.weights().unwrap().columns().map(<[f32]>::to_vec).collect::<Vec<_>>());
+            .map(|of| of.classifier.weights().unwrap().columns().map(|column| column.to_vec()).collect::<Vec<_>>());
         assert_eq!(weights[0], weights[1]);
     }
 

@@ -39,6 +39,7 @@ impl Manifest {
         {
             return Err(format!("its temperature is {temperature}, which should be above 0"));
         }
+        self.prior.clone().validate().map_err(|e| e.to_string())?;
         let Losses { lost, largest, dropped, cuts, removed, capped, assumed } = self.losses;
         let bounds = self.evicted.iter().flat_map(|evicted| [evicted.error, evicted.latest]);
         if [lost, largest, dropped].into_iter().chain(bounds).any(|loss| !(loss.is_finite() && loss >= 0.0)) {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use loranpac::auto::{self, Choice};
 use loranpac::filter::Facts;
 use loranpac::internals::{Cut, Losses};
-use loranpac::{Config, Label, LabelTable, lift};
+use loranpac::{Config, Label, LabelTable, Prior, lift};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use file::MAGIC;
@@ -36,6 +36,8 @@ pub struct Settings {
     pub keep: usize,
     /// The encoder, if it is known.
     pub encoder: Option<Identity>,
+    /// How often classes are expected in queries.
+    pub prior: Prior,
 }
 
 /// Everything about a model except its numbers.
@@ -84,6 +86,9 @@ pub struct Manifest {
     pub evicted: Option<EvictedPart>,
     /// The classifier, if it has been formed since the model last changed.
     pub weights: Option<WeightsEntry>,
+    /// How often classes are expected in queries. The weights do not depend on it.
+    #[serde(default, skip_serializing_if = "Prior::is_none")]
+    pub prior: Prior,
     /// The temperature of probabilities.
     pub calibration: Option<Calibration>,
     /// The learned tasks, in order.
@@ -249,6 +254,9 @@ pub struct Calibration {
     pub classes: usize,
     /// The version of the model at that time.
     pub version: u64,
+    /// The prior of the scores that it was fitted to.
+    #[serde(default, skip_serializing_if = "Prior::is_none")]
+    pub prior: Prior,
 }
 
 /// A learned task.
@@ -310,6 +318,7 @@ impl Manifest {
             kept: Vec::new(),
             evicted: None,
             weights: None,
+            prior: settings.prior.clone().validate()?,
             calibration: None,
             tasks: Vec::new(),
             edits: Vec::new(),

@@ -70,7 +70,7 @@ impl<'a> Tensor<'a> {
         match &self.values {
             Values::Weights(weights) => {
                 for column in weights.columns() {
-                    self.encoding.encode(column, &mut bytes);
+                    self.encoding.encode(&column, &mut bytes);
                     out.write_all(&bytes)?;
                 }
             }

@@ -6,7 +6,7 @@ mod random;
 
 use std::path::{Path, PathBuf};
 
-use loranpac::{Classifier, Config, Features, Filter, Label, Model, Ridge, Schedule, Truncation, Width};
+use loranpac::{Classifier, Config, Features, Filter, Label, Model, Prior, Ridge, Schedule, Truncation, Width};
 use loranpac_store::{Fingerprint, LiftRecord, Session, Settings};
 use tempfile::TempDir;
 
@@ -43,7 +43,7 @@ pub fn tasks(count: usize) -> Vec<Task> {
 pub fn settings(width: usize, config: Config) -> Settings {
     let lift =
         LiftRecord { name: "relu-random".to_owned(), dim: DIM, width: Width::Finite(width), seed: 3, gamma: 0.1 };
-    Settings { lift, config, keep: 1, width_choice: None, encoder: None }
+    Settings { lift, config, keep: 1, width_choice: None, encoder: None, prior: Prior::None }
 }
 
 pub fn soft() -> Settings {

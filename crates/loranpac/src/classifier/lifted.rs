@@ -66,6 +66,6 @@ impl Classifier {
         let Scorer::Linear { weights, bias } = &*self.scorer else { return Err(Error::NothingLearned) };
         let mut values = Vec::with_capacity(samples.len() * self.labels.len());
         scores_of_lifted(samples.as_matrix(), weights, bias, &mut values);
-        Ok(Scores::new(values, self.labels.len()))
+        Ok(self.weighted(values))
     }
 }

@@ -5,6 +5,7 @@ mod lifted;
 mod linear;
 mod rule;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ use crate::features::IntoFeatures;
 use crate::filter::{Facts, Novelty};
 use crate::label::{Label, LabelTable};
 use crate::lift::FeatureSpace;
+use crate::prior::Prior;
 use crate::scores::Scores;
 
 /// Samples that are lifted at a time.
@@ -41,6 +43,8 @@ pub struct Classifier {
     directions: Option<Arc<Directions>>,
     facts: Option<Facts>,
     temperature: Option<f64>,
+    /// What the scores of each class are multiplied by, if not by 1.
+    factors: Option<Arc<[f32]>>,
 }
 
 /// How scores are computed.
@@ -78,7 +82,7 @@ pub(crate) enum Directions {
 impl Classifier {
     pub(crate) fn new(space: FeatureSpace, labels: &LabelTable, scorer: Scorer) -> Self {
         let (labels, scorer) = (Arc::new(labels.clone()), Arc::new(scorer));
-        Classifier { space, labels, scorer, directions: None, facts: None, temperature: None }
+        Classifier { space, labels, scorer, directions: None, facts: None, temperature: None, factors: None }
     }
 
     /// Creates a linear classifier on the features of `space`. `fill` writes the E weights of each label, by its place
@@ -117,6 +121,31 @@ impl Classifier {
         Classifier { temperature, ..self }
     }
 
+    /// Multiplies scores by the factors of a prior ([`Prior::factors`]), instead of those of an earlier one. `counts` are the
+    /// samples of each class, in the order of the labels. A classifier that is not a least-squares solution (one with a bias,
+    /// or by cosine similarity) does not change: it has a rule of its own for the sizes of classes.
+    pub fn with_prior(self, prior: &Prior, counts: &[f64]) -> Result<Self, Error> {
+        if counts.len() != self.labels.len() {
+            return Err(Error::LabelCount { samples: counts.len(), labels: self.labels.len() });
+        }
+        let factors = if self.is_least_squares() { prior.factors(self.labels(), counts)? } else { None };
+        Ok(Classifier { factors: factors.map(Arc::from), ..self })
+    }
+
+    /// Returns whether a prior changes its scores.
+    pub fn is_least_squares(&self) -> bool {
+        match &*self.scorer {
+            Scorer::Linear { bias, .. } => bias.is_empty(),
+            Scorer::Kernel(_) => true,
+            Scorer::Cosine(_) | Scorer::Subspaces { .. } => false,
+        }
+    }
+
+    /// Returns what the scores of each class are multiplied by; None if it is 1 for all of them.
+    pub fn factors(&self) -> Option<&[f32]> {
+        self.factors.as_deref()
+    }
+
     /// Returns the number of features per sample, d.
     pub fn dim(&self) -> usize {
         self.space.dim()
@@ -147,15 +176,17 @@ impl Classifier {
         self.temperature
     }
 
-    /// Returns the weights, for linear classifiers without a bias.
+    /// Returns the weights, for linear classifiers without a bias: those that predict, with the factors of the prior.
     pub fn weights(&self) -> Option<Weights<'_>> {
         match &*self.scorer {
-            Scorer::Linear { weights, bias } if bias.is_empty() => Some(Weights(weights)),
+            Scorer::Linear { weights, bias } if bias.is_empty() => {
+                Some(Weights { weights, factors: self.factors.as_deref() })
+            }
             _ => None,
         }
     }
 
-    /// Returns A, transposed (n x c), and a bound on the change of `H H'` by evicted samples, at infinite width.
+    /// Returns A, transposed (n x c) and without the factors of a prior, and a bound on the change of `H H'` by evicted samples, at infinite width.
     pub fn coefficients(&self) -> Option<(MatRef<'_, f64>, f64)> {
         self.kernel().map(|kernel| (kernel.weights.as_ref(), kernel.lost))
     }
@@ -196,7 +227,17 @@ impl Classifier {
             // Both need explicit spaces.
             (Scorer::Linear { .. } | Scorer::Rule(_), FeatureSpace::Kernel(_)) => return Err(Error::NothingLearned),
         }
-        Ok(Scores::new(values, classes))
+        Ok(self.weighted(values))
+    }
+
+    /// Multiplies least-squares scores by the factors of the prior.
+    fn weighted(&self, mut values: Vec<f32>) -> Scores {
+        if let Some(factors) = &self.factors {
+            for row in values.chunks_exact_mut(factors.len()) {
+                row.iter_mut().zip(&factors[..]).for_each(|(score, factor)| *score *= factor);
+            }
+        }
+        Scores::new(values, self.labels.len())
     }
 
     /// Returns the winning label of each sample.
@@ -242,28 +283,35 @@ impl fmt::Debug for Classifier {
 
 /// The weights of a linear classifier.
 #[derive(Clone, Copy)]
-pub struct Weights<'a>(&'a Mat<f32>);
+pub struct Weights<'a> {
+    weights: &'a Mat<f32>,
+    factors: Option<&'a [f32]>,
+}
 
 impl<'a> Weights<'a> {
     /// Returns E.
     pub fn width(&self) -> usize {
-        self.0.nrows()
+        self.weights.nrows()
     }
 
     /// Returns the number of labels.
     pub fn classes(&self) -> usize {
-        self.0.ncols()
+        self.weights.ncols()
     }
 
-    /// Returns the E weights of a label, by its column.
-    pub fn of(&self, class: usize) -> &'a [f32] {
-        self.0.col_as_slice(class)
+    /// Returns the E weights of a label, by its column; copied if a prior changes them.
+    pub fn of(&self, class: usize) -> Cow<'a, [f32]> {
+        let column = self.weights.col_as_slice(class);
+        match self.factors {
+            None => Cow::Borrowed(column),
+            Some(factors) => column.iter().map(|weight| weight * factors[class]).collect(),
+        }
     }
 
     /// Returns the weights of each label.
-    pub fn columns(&self) -> impl ExactSizeIterator<Item = &'a [f32]> + use<'a> {
-        let weights = self.0;
-        (0..weights.ncols()).map(|class| weights.col_as_slice(class))
+    pub fn columns(&self) -> impl ExactSizeIterator<Item = Cow<'a, [f32]>> + use<'a> {
+        let weights = *self;
+        (0..weights.classes()).map(move |class| weights.of(class))
     }
 }
 
