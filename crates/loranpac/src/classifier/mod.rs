@@ -137,7 +137,7 @@ impl Classifier {
         match &*self.scorer {
             Scorer::Linear { bias, .. } => bias.is_empty(),
             Scorer::Kernel(_) => true,
-            Scorer::Cosine(_) | Scorer::Subspaces { .. } => false,
+            Scorer::Cosine(_) | Scorer::Subspaces { .. } | Scorer::Rule(_) => false,
         }
     }
 
