@@ -25,7 +25,7 @@ pub use builder::Builder;
 pub use explicit::ExplicitModel;
 pub use holdout::{GRID, validation_errors};
 pub use incremental_svd::IncrementalSvd;
-pub use kernel::{Evicted, KernelModel, KernelState};
+pub use kernel::{Evicted, KeptWeights, KernelModel, KernelState};
 pub use lda::Lda;
 pub use model::Model;
 pub use ogd::Ogd;
