@@ -1,6 +1,8 @@
 """Weights of samples, against scikit-learn and copies of samples."""
 
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -72,6 +74,33 @@ def test_samples_of_weight_zero_are_absent(data, width):
     with pytest.raises(ValueError, match="all weights are zero"):
         model.partial_fit(X, y, sample_weight=np.zeros(len(y)))
     assert model.n_samples_seen_ == 40
+
+
+def test_the_command_line_reads_weights_from_files(data, tmp_path):
+    X, y, weights = data
+    X = np.asarray(X, dtype=np.float32)
+
+    def run(*arguments):
+        subprocess.run([sys.executable, "-m", "loranpac", *map(str, arguments)], check=True, capture_output=True)
+
+    expected = LoRanPACClassifier(width=200).partial_fit(X, y, sample_weight=weights)
+    np.savez(tmp_path / "array.npz", x=X, y=y, weight=weights)
+    np.savez(tmp_path / "more.npz", x_train=-X[:6], y_train=y[:6], weight_train=weights[:6], x_test=X, y_test=y)
+    table = np.column_stack([X, weights])
+    header = ",".join([*(f"f{i}" for i in range(X.shape[1])), "w", "label"])
+    lines = [",".join(map(repr, row.tolist())) + f",{label}" for row, label in zip(table, y)]
+    (tmp_path / "table.csv").write_text("\n".join([header, *lines]))
+    for file, options in [("array.npz", []), ("table.csv", ["--weights", "w"])]:
+        path = tmp_path / f"{file}.lrp"
+        run("init", path, "--dim", X.shape[1], "--width", 200)
+        run("learn", path, tmp_path / file, *options)
+        np.testing.assert_array_equal(LoRanPACClassifier.load(path).decision_function(X), expected.decision_function(X))
+        run("learn", path, tmp_path / "more.npz")
+        assert LoRanPACClassifier.load(path).n_samples_seen_ == 66
+        run("unlearn", path, tmp_path / "more.npz")
+        model = LoRanPACClassifier.load(path)
+        np.testing.assert_allclose(model.decision_function(X), expected.decision_function(X), atol=1e-3)
+        assert model.certificate_["assumed"] == 0
 
 
 def test_invalid_weights_are_refused(data):
