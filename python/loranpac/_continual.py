@@ -19,6 +19,7 @@ from loranpac._models import Path, check_name, threads
 from loranpac._parameters import engine_options
 from loranpac._prediction import Prediction
 from loranpac._progress import progress
+from loranpac._weights import learnable
 
 
 class ContinualClassifier(Editing, Prediction, Facts):
@@ -137,7 +138,7 @@ class ContinualClassifier(Editing, Prediction, Facts):
         options = engine_options(self, self._method(), self._settings(), features, samples, len(classes))
         return self._identified(_engine.Learner(options, threads(self.n_jobs)))
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> ContinualClassifier:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> ContinualClassifier:
         """Learn samples from scratch: everything learned before is dropped.
 
         Parameters
@@ -147,13 +148,18 @@ class ContinualClassifier(Editing, Prediction, Facts):
             everything that :meth:`Encoder.encode` takes.
         y : array-like of shape (n_samples,)
             Labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights from 0 on (``loranpac`` and ``loranpac-soft``). A sample of weight 2 is learned as if it were there twice, and
+            one of weight 0 not at all. Multiplying all weights by a number does not change the answers, unless the ridge or the
+            threshold is a number that you choose.
         """
         with self._restore_features_on_failure():
             X, y = self._samples_with_labels(X, y, reset=True)
+            X, y, weights = learnable(X, y, sample_weight)
             classes = _union([y])
             learner = self._new_learner(X, classes)
             try:
-                learner.learn(X, _coded(y, classes), progress(self.verbose, self._method(), len(X)))
+                learner.learn(X, _coded(y, classes), progress(self.verbose, self._method(), len(X)), weights=weights)
             except KeyboardInterrupt:
                 raise KeyboardInterrupt("fit was interrupted; the model is as it was before") from None
         self._adopt(learner)
@@ -161,7 +167,9 @@ class ContinualClassifier(Editing, Prediction, Facts):
         self._changed(calibrated=False)
         return self
 
-    def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> ContinualClassifier:
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> ContinualClassifier:
         """Learn a task: more samples, of known or new classes.
 
         Parameters
@@ -173,10 +181,13 @@ class ContinualClassifier(Editing, Prediction, Facts):
         classes : array-like, optional
             Not required. If given, as for other estimators, these classes are in ``classes_`` even without samples (with a score
             of minus infinity), and other labels are refused.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights, as in :meth:`fit`.
         """
         first = not hasattr(self, "_learner")
         with self._restore_features_on_failure():
             X, y = self._samples_with_labels(X, y, reset=first)
+            X, y, weights = learnable(X, y, sample_weight)
             declared = None if classes is None else _union([column_or_1d(_label_array(classes))])
             if declared is not None:
                 undeclared = [label for label in _union([y]) if label not in declared]
@@ -187,11 +198,11 @@ class ContinualClassifier(Editing, Prediction, Facts):
             learner = self._new_learner(X, everything) if first else self._learner
             report = progress(self.verbose, self._method(), len(X))
             coded = _coded(y, everything)
-            known, digests = (None if first else learner.knows(X, coded)) or (False, None)
+            known, digests = (None if first else learner.knows(X, coded, weights)) or (False, None)
             if known:
                 warnings.warn("these samples have been learned before; they count twice now", stacklevel=2)
             try:
-                learner.learn(X, coded, report, digests)
+                learner.learn(X, coded, report, digests, weights)
             except BaseException:
                 # The first part of the task may have been learned.
                 learned = set(learner.labels())

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from loranpac._base import LearnerBase
 from loranpac._labels import _coded, _label_array, _plain, _plain_array, _targets, _union
+from loranpac._weights import checked_weights
 
 _AGAIN = "; again=True applies it once more, for samples that were learned several times"
 
@@ -21,7 +22,9 @@ Model = TypeVar("Model", bound="Editing")
 class Editing(LearnerBase):
     """The methods of an estimator that change what it has learned."""
 
-    def unlearn(self: Model, X: ArrayLike, y: ArrayLike, *, again: bool = False) -> Model:
+    def unlearn(
+        self: Model, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None, again: bool = False
+    ) -> Model:
         """Remove samples that were learned. The result equals a model that never learned them, up to rounding.
 
         Parameters
@@ -30,6 +33,8 @@ class Editing(LearnerBase):
             Samples that were learned, as features or as inputs of the encoder.
         y : array-like of shape (n_samples,)
             The labels under which they were learned.
+        sample_weight : array-like of shape (n_samples,), optional
+            The weights with which they were learned.
         again : bool
             Apply the change even if the same change was applied before, for samples that were learned several times. By default
             the second call changes nothing and warns.
@@ -41,13 +46,22 @@ class Editing(LearnerBase):
         """
         self._check_fitted()
         X, y = self._samples_with_labels(X, y, reset=False)
+        weights = checked_weights(sample_weight, len(X))
         before = self._learner.labels()
-        unchecked = self._learner.unlearn(X, _coded(y, self._with(y)), again)
+        unchecked = self._learner.unlearn(X, _coded(y, self._with(y)), again, weights)
         self._drop_classes(before)
         _warn_edited(unchecked, _AGAIN)
         return self
 
-    def relabel(self: Model, X: ArrayLike, y_old: ArrayLike, y_new: Any, *, again: bool = False) -> Model:
+    def relabel(
+        self: Model,
+        X: ArrayLike,
+        y_old: ArrayLike,
+        y_new: Any,
+        *,
+        sample_weight: ArrayLike | None = None,
+        again: bool = False,
+    ) -> Model:
         """Move samples to other labels. The result equals a model that learned them under those, up to rounding.
 
         Parameters
@@ -56,6 +70,8 @@ class Editing(LearnerBase):
             Samples that were learned, and the labels under which they were learned.
         y_new : label, or array-like of shape (n_samples,)
             Their new label, or one for each of them; any of them may be new.
+        sample_weight : array-like of shape (n_samples,), optional
+            The weights with which they were learned, and which they keep.
         again : bool
             As in :meth:`unlearn`.
 
@@ -77,9 +93,10 @@ class Editing(LearnerBase):
         y_new = _plain_array(y_new)
         y_new = _targets(column_or_1d(_label_array([y_new] * len(X) if np.ndim(y_new) == 0 else y_new)))
         check_consistent_length(X, y_new)
+        weights = checked_weights(sample_weight, len(X))
         classes, before = self._with(y_new), set(self._learner.labels())
         names = self._with(y_old, y_new)
-        unchecked = self._learner.relabel(X, _coded(y_old, names), _coded(y_new, names), again)
+        unchecked = self._learner.relabel(X, _coded(y_old, names), _coded(y_new, names), again, weights)
         if unchecked is not None:
             known, declared = set(self._learner.labels()), {_plain(label) for label in self.classes_} - before
             self.classes_ = classes[[_plain(label) in known | declared for label in classes]]

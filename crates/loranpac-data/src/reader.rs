@@ -30,6 +30,8 @@ pub struct Reader {
     /// Samples of the split that were returned.
     returned: usize,
     ended: bool,
+    /// Whether samples of the split were left out because of their weight.
+    weightless: bool,
     /// The label of all samples.
     class: Option<Label>,
 }
@@ -81,6 +83,7 @@ impl Reader {
             row: 0,
             returned: 0,
             ended: false,
+            weightless: false,
             class: None,
         }
     }
@@ -140,6 +143,9 @@ impl Reader {
         loop {
             let piece = self.rows.read(most.max(1))?;
             if piece.x.is_empty() {
+                if self.row > 0 && self.returned == 0 && self.weightless {
+                    return Err(Error::Feature { path: self.path.clone(), source: loranpac::Error::NoWeight });
+                }
                 if self.row > 0 && self.returned == 0 {
                     let (path, advice) = (self.path.clone(), "; read the other split with `split`");
                     return Err(Error::EmptySplit { path, split: self.split.name(), advice });
@@ -147,23 +153,21 @@ impl Reader {
                 return Ok(None);
             }
             check_features(&self.path, &piece.x, dim, self.row)?;
-            let splits = splits(&self.path, &piece, self.row)?;
-            let Piece { mut x, tags: [mut labels, ..], mut names, mut rows } = piece;
+            check_weights(&self.path, &piece, self.row)?;
+            let taken = taken(splits(&self.path, &piece, self.row)?, self.split, &piece.weights);
+            let Piece { mut x, tags: [mut labels, ..], mut weights, mut names, mut rows } = piece;
             let count = x.len() / dim;
             if rows.is_empty() {
                 rows.extend(self.row..self.row + count);
             }
             self.row += count;
-            if let Some(splits) = splits {
-                let chosen = || splits.iter().map(|&split| split == self.split);
-                let mut taken = chosen();
-                labels.retain(|_| taken.next() == Some(true));
-                let mut taken = chosen();
-                names.retain(|_| taken.next() == Some(true));
-                let mut taken = chosen();
-                rows.retain(|_| taken.next() == Some(true));
-                let mut values = chosen().flat_map(|row| std::iter::repeat_n(row, dim));
-                x.retain(|_| values.next() == Some(true));
+            self.weightless |= weights.contains(&0.0);
+            if let Some(chosen) = taken {
+                retain(&mut labels, &chosen, 1);
+                retain(&mut weights, &chosen, 1);
+                retain(&mut names, &chosen, 1);
+                retain(&mut rows, &chosen, 1);
+                retain(&mut x, &chosen, dim);
             }
             if !x.is_empty() {
                 self.returned += rows.len();
@@ -172,10 +176,38 @@ impl Reader {
                 if let Some(class) = &self.class {
                     labels = vec![class.clone(); rows.len()];
                 }
-                return Ok(Some(Batch { x, labels: self.has_labels().then_some(labels), names, rows }));
+                let weights = Some(weights).filter(|weights| !weights.is_empty());
+                return Ok(Some(Batch { x, labels: self.has_labels().then_some(labels), weights, names, rows }));
             }
         }
     }
+}
+
+/// Which rows are of a split, and have a weight; None if all are.
+fn taken(splits: Option<Vec<Split>>, wanted: Split, weights: &[f64]) -> Option<Vec<bool>> {
+    let heavy = || weights.iter().map(|weight| *weight > 0.0);
+    match splits {
+        Some(splits) if weights.is_empty() => Some(splits.iter().map(|split| *split == wanted).collect()),
+        Some(splits) => Some(splits.iter().zip(heavy()).map(|(split, heavy)| *split == wanted && heavy).collect()),
+        None => heavy().any(|heavy| !heavy).then(|| heavy().collect()),
+    }
+}
+
+/// Keeps the chosen rows of an array with this many columns.
+fn retain<T>(values: &mut Vec<T>, chosen: &[bool], columns: usize) {
+    let mut chosen = chosen.iter().flat_map(|row| std::iter::repeat_n(*row, columns));
+    values.retain(|_| chosen.next() == Some(true));
+}
+
+/// Refuses weights that no model accepts. `first` is the number of the first row.
+fn check_weights(path: &Path, piece: &Piece, first: usize) -> Result<(), Error> {
+    if piece.weights.is_empty() {
+        return Ok(());
+    }
+    let checked = Features::new(&piece.x, piece.x.len() / piece.weights.len()).and_then(|x| x.weighted(&piece.weights));
+    let refuse =
+        |source: loranpac::Error| Error::Feature { path: path.to_owned(), source: source.at_row(|row| first + row) };
+    checked.map(drop).map_err(refuse)
 }
 
 /// Opens the samples of a file or a folder.

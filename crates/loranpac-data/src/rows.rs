@@ -18,6 +18,9 @@ pub struct Options {
     /// Column, key or array with the features. None: `x`, `embeddings`, `embedding` or `features`. A CSV file has a
     /// column for each feature instead.
     pub features: Option<String>,
+    /// Column, key or array with the weights of samples. None: in files of arrays, `weight` (`weight_train` with `x_train`), if it
+    /// is there.
+    pub weights: Option<String>,
     /// Format of standard input, or of a file with another extension: `csv`, `jsonl`, `npy` or another of
     /// [`crate::formats::FORMATS`].
     pub format: Option<String>,
@@ -96,6 +99,8 @@ pub struct Batch {
     pub x: Vec<f32>,
     /// Labels, one per sample, if the file has any.
     pub labels: Option<Vec<Label>>,
+    /// Weights, one per sample, if the file has any. Samples of weight 0 are left out.
+    pub weights: Option<Vec<f64>>,
     /// Names of the samples, if they were encoded from raw inputs.
     pub names: Option<Vec<String>>,
     /// Row of each sample in the file or the array, from 0: other splits and inputs that were skipped count.
@@ -159,6 +164,8 @@ pub struct Piece {
     pub x: Vec<f32>,
     /// Label, split and domain of each sample.
     pub tags: [Vec<Label>; TAGS],
+    /// Weights of the samples.
+    pub weights: Vec<f64>,
     /// Names of the samples.
     pub names: Vec<String>,
     /// Row of each sample; empty if rows follow one another.

@@ -46,7 +46,7 @@ fn a_piece_can_come_from_two_row_groups() {
 fn half_precision_and_no_labels_are_read() {
     let bytes = write(&[(Features::Split(&[1.5, -2.0]), Labels::None, None)], 1, WriterProperties::default());
     let batches = read(&bytes, &Options::default()).unwrap();
-    assert_eq!(batches, [Batch { x: vec![1.5, -2.0], labels: None, names: None, rows: vec![0, 1] }]);
+    assert_eq!(batches, [Batch { x: vec![1.5, -2.0], labels: None, weights: None, names: None, rows: vec![0, 1] }]);
 }
 
 #[test]
@@ -202,7 +202,8 @@ fn a_column_split_makes_a_table_a_data_set() {
     group.close().unwrap();
     let bytes = file.into_inner().unwrap();
     let options = Options { split: Split::Test, ..Options::default() };
-    let test = Batch { x: vec![3.0, 4.0], labels: Some(vec![Label::from("a")]), names: None, rows: vec![1] };
+    let test =
+        Batch { x: vec![3.0, 4.0], labels: Some(vec![Label::from("a")]), weights: None, names: None, rows: vec![1] };
     assert_eq!(read(&bytes, &options).unwrap(), [test]);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("set.parquet");

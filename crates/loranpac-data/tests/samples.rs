@@ -17,7 +17,13 @@ fn open(bytes: &[u8], format: &str, options: &Options) -> Result<Reader, Error> 
 
 /// All samples, read in pieces of `most`.
 fn drain(reader: &mut Reader, most: usize) -> Result<Batch, Error> {
-    let mut all = Batch { x: Vec::new(), labels: reader.has_labels().then(Vec::new), names: None, rows: Vec::new() };
+    let mut all = Batch {
+        x: Vec::new(),
+        labels: reader.has_labels().then(Vec::new),
+        weights: None,
+        names: None,
+        rows: Vec::new(),
+    };
     while let Some(batch) = reader.next(most)? {
         assert_eq!(batch.rows.len() * reader.dim(), batch.x.len());
         all.rows.extend(batch.rows);
@@ -63,7 +69,7 @@ fn every_format_gives_the_same_samples_in_pieces_of_any_size() {
             let batch = drain(&mut reader, most).unwrap_or_else(|e| panic!("{name}: {e}"));
             assert_eq!(
                 batch,
-                Batch { x: X.to_vec(), labels: expected.clone(), names: None, rows: (0..5).collect() },
+                Batch { x: X.to_vec(), labels: expected.clone(), weights: None, names: None, rows: (0..5).collect() },
                 "{format:?} {name} {most}"
             );
         }

@@ -12,7 +12,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::errors;
-use crate::samples::{Coded, PyLabel, features, labels_of};
+use crate::samples::{Coded, PyLabel, Weights, features, labels_of, weighted_features};
 use crate::shared::Shared;
 use crate::state::{Engine, Options, State, ensure};
 use crate::threads::detached;
@@ -51,7 +51,7 @@ impl Learner {
     /// while Python handles signals, because a handler may use the model. `progress` is called after each chunk with the
     /// number of samples learned, and whether a group of chunks is complete.
     /// `digests` is what [`Learner::knows`] returned for the same samples, so that they are not hashed again.
-    #[pyo3(signature = (x, y, progress=None, digests=None))]
+    #[pyo3(signature = (x, y, progress=None, digests=None, weights=None))]
     fn learn(
         &self,
         py: Python<'_>,
@@ -59,8 +59,9 @@ impl Learner {
         y: Coded<'_>,
         progress: Option<Bound<'_, PyAny>>,
         digests: Option<Digests>,
+        weights: Option<Weights<'_>>,
     ) -> PyResult<()> {
-        let (x, labels) = (features(&x)?, labels_of(&y)?);
+        let (x, labels) = (weighted_features(&x, weights.as_ref())?, labels_of(&y)?);
         // The whole task is checked before any sample is learned.
         let (rows, chunk) = self.shared.with(py, |state| {
             x.validate(state.space.dim()).map_err(errors::engine)?;
@@ -267,6 +268,7 @@ impl Learner {
 
     /// Moves samples to other labels. Returns the number of samples that could not be checked, or None if the same edit was
     /// applied before.
+    #[pyo3(signature = (x, from, to, again, weights=None))]
     fn relabel(
         &self,
         py: Python<'_>,
@@ -274,8 +276,9 @@ impl Learner {
         from: Coded<'_>,
         to: Coded<'_>,
         again: bool,
+        weights: Option<Weights<'_>>,
     ) -> PyResult<Option<usize>> {
-        let (x, from, to) = (features(&x)?, labels_of(&from)?, labels_of(&to)?);
+        let (x, from, to) = (weighted_features(&x, weights.as_ref())?, labels_of(&from)?, labels_of(&to)?);
         self.shared.changing(py, |state| {
             state.ensure_edit(x.len(), "relabelling")?;
             state.edit("relabel", |model| model.relabel(x, &from, &to, again))
@@ -284,14 +287,16 @@ impl Learner {
 
     /// Removes samples that were learned. Returns the number of samples that could not be checked, or None if the same edit
     /// was applied before.
+    #[pyo3(signature = (x, y, again, weights=None))]
     fn unlearn(
         &self,
         py: Python<'_>,
         x: PyReadonlyArray2<'_, f32>,
         y: Coded<'_>,
         again: bool,
+        weights: Option<Weights<'_>>,
     ) -> PyResult<Option<usize>> {
-        let (x, labels) = (features(&x)?, labels_of(&y)?);
+        let (x, labels) = (weighted_features(&x, weights.as_ref())?, labels_of(&y)?);
         self.shared.changing(py, |state| {
             state.ensure_edit(x.len(), "unlearning")?;
             state.edit("unlearn", |model| model.unlearn(x, &labels, again))
@@ -299,8 +304,15 @@ impl Learner {
     }
 
     /// Whether these samples were learned before, as one task, and their digests; None if no task is recorded.
-    fn knows(&self, py: Python<'_>, x: PyReadonlyArray2<'_, f32>, y: Coded<'_>) -> PyResult<Option<(bool, Digests)>> {
-        let (x, labels) = (features(&x)?, labels_of(&y)?);
+    #[pyo3(signature = (x, y, weights=None))]
+    fn knows(
+        &self,
+        py: Python<'_>,
+        x: PyReadonlyArray2<'_, f32>,
+        y: Coded<'_>,
+        weights: Option<Weights<'_>>,
+    ) -> PyResult<Option<(bool, Digests)>> {
+        let (x, labels) = (weighted_features(&x, weights.as_ref())?, labels_of(&y)?);
         self.shared.with(py, |state| match &state.engine {
             Engine::Stored(session) if !session.manifest().tasks.is_empty() => {
                 let Fingerprint { digest, features, .. } = Fingerprint::of(x, &labels);

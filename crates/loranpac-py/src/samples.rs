@@ -45,6 +45,20 @@ pub fn labels_of((codes, names): &Coded<'_>) -> PyResult<Vec<Label>> {
     labels.ok_or_else(|| PyValueError::new_err("y: an index of a label is out of range"))
 }
 
+/// The weights of samples from Python.
+pub type Weights<'py> = PyReadonlyArray1<'py, f64>;
+
+/// The samples of an array with their weights, if they have any; without a copy.
+pub fn weighted_features<'a>(
+    x: &'a PyReadonlyArray2<'_, f32>,
+    weights: Option<&'a Weights<'_>>,
+) -> PyResult<Features<'a>> {
+    match weights {
+        Some(weights) => features(x)?.weighted(weights.as_slice()?).map_err(errors::engine),
+        None => features(x),
+    }
+}
+
 /// The samples of an array, without a copy.
 pub fn features<'a>(x: &'a PyReadonlyArray2<'_, f32>) -> PyResult<Features<'a>> {
     if !x.is_c_contiguous() {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use half::f16;
 use loranpac::internals::{Delta, ExplicitModel, Factor, Grid, KernelModel, Statistics};
-use loranpac::{Learner, Model};
+use loranpac::{Label, Learner, Model};
 
 use crate::disk::{Disk, remove_if_there};
 use crate::error::Error;
@@ -85,6 +85,7 @@ fn fill_explicit(draft: &mut Draft<'_>, model: &mut ExplicitModel, delta: &Delta
     let labels = model.classes().labels();
     let stats = model.statistics();
     draft.manifest.samples = stats.samples();
+    draft.manifest.mass = stats.is_weighted().then(|| stats.masses().all);
     draft.manifest.losses = stats.losses();
     draft.manifest.latest_cut = stats.latest_cut();
     draft.manifest.outside = stats.outside();
@@ -115,10 +116,14 @@ fn fill_kernel(draft: &mut Draft<'_>, model: &mut KernelModel, delta: &Delta) ->
     if !delta.is_empty() || !draft.manifest.classes.iter().map(|class| &class.label).eq(labels) {
         draft.manifest.weights = None;
     }
-    let classes = labels.iter().zip(model.counts());
-    draft.manifest.classes =
-        classes.map(|(label, count)| ClassEntry { label: label.clone(), count: *count, places: None }).collect();
+    let masses = model.state().weighted.as_ref().map(|weighted| &weighted.masses);
+    let entry = |(class, (label, count)): (usize, (&Label, &usize))| {
+        let mass = masses.map(|masses| masses.classes[class]);
+        ClassEntry { label: label.clone(), count: *count, mass, places: None }
+    };
+    draft.manifest.classes = labels.iter().zip(model.counts()).enumerate().map(entry).collect();
     draft.manifest.samples = model.state().learned();
+    draft.manifest.mass = masses.map(|masses| masses.all);
     if !delta.is_empty() {
         samples(draft, model, all)?;
     }
@@ -159,9 +164,12 @@ fn samples(draft: &mut Draft<'_>, model: &KernelModel, all: bool) -> Result<(), 
         true => Tensor::new("samples", count, dim, [halves.as_slice()]),
         false => Tensor::new("samples", count, dim, [numbers]),
     };
-    let classes = Tensor::new("classes", 1, count, [classes.as_slice()]);
-    let file = draft.write("samples", vec![classes, rows])?;
-    draft.manifest.kept.push(KeptPart { file, samples: count });
+    let weights = state.weighted.as_ref().map(|weighted| &weighted.kept[first..]);
+    let weights = weights.filter(|weights| weights.iter().any(|weight| *weight != 1.0));
+    let mut tensors: Vec<_> = weights.iter().map(|weights| Tensor::new("weights", 1, count, [*weights])).collect();
+    tensors.extend([Tensor::new("classes", 1, count, [classes.as_slice()]), rows]);
+    let file = draft.write("samples", tensors)?;
+    draft.manifest.kept.push(KeptPart { file, samples: count, weighted: weights.is_some() });
     Ok(())
 }
 
@@ -253,7 +261,8 @@ fn classes(draft: &mut Draft<'_>, model: &ExplicitModel, delta: &Delta) -> Resul
         let sums = place(&sums, class, width).or_else(|| before.and_then(|places| places.sums.clone()));
         let cross = place(&cross, class, rank).or_else(|| before.map(|places| places.cross.clone()));
         let places = cross.map(|cross| Places { sums: sums.filter(|_| !whole), cross });
-        draft.manifest.classes.push(ClassEntry { label: label.clone(), count: stats.counts()[class], places });
+        let (count, mass) = (stats.counts()[class], draft.manifest.mass.map(|_| stats.masses().classes[class]));
+        draft.manifest.classes.push(ClassEntry { label: label.clone(), count, mass, places });
     }
     Ok(())
 }

@@ -25,16 +25,21 @@ pub struct Fingerprint {
 }
 
 impl TaskDigest {
-    /// Adds samples.
+    /// Adds samples. Weights other than 1 are part of the digest.
     pub fn add(&mut self, x: Features<'_>, labels: &[Label]) {
         let rows = || (0..labels.len()).map(|row| bytemuck::cast_slice::<f32, u8>(x.row(row)));
         let (features, hash) = (&mut self.features, &mut self.hash);
         rayon::join(
             || rows().for_each(|bytes| features.update(bytes)),
             || {
-                for (bytes, label) in rows().zip(labels) {
+                for (row, (bytes, label)) in rows().zip(labels).enumerate() {
                     hash.update(bytes);
                     add_label(hash, label);
+                    // A tag keeps a weight apart from the features of the next sample.
+                    if let Some(weight) = x.weights().map(|weights| weights[row]).filter(|weight| *weight != 1.0) {
+                        hash.update(b"w");
+                        hash.update(weight.to_le_bytes());
+                    }
                 }
             },
         );

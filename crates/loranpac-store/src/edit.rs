@@ -67,9 +67,14 @@ impl Session {
         Ok(Edited::DONE)
     }
 
-    /// Moves samples that were learned under `from` to other labels. With `again`, an edit that was applied before is
+    /// Moves samples that were learned under `from`, with the same weights, to other labels. With `again`, an edit that was applied before is
     /// applied once more: for samples that were learned several times.
     pub fn relabel(&mut self, x: Features<'_>, from: &[Label], to: &[Label], again: bool) -> Result<Edited, Error> {
+        if let Some(present) = x.present() {
+            let (from, to) = (present.of(from), present.of(to));
+            no_weight(&from)?;
+            return self.relabel(present.features(), &from, &to, again);
+        }
         let (old, new) = (Fingerprint::of(x, from), Fingerprint::of(x, to));
         let digest = format!("{} {}", old.digest, new.digest);
         if let Some(version) = self.earlier("relabel", &old.features, &digest, again)? {
@@ -103,9 +108,14 @@ impl Session {
         Ok(Edited::Done { unchecked })
     }
 
-    /// Removes samples, as if they had never been learned. With `again`, an edit that was applied before is applied
+    /// Removes samples that were learned with the same weights, as if they had never been learned. With `again`, an edit that was applied before is applied
     /// once more: for samples that were learned several times.
     pub fn unlearn(&mut self, x: Features<'_>, labels: &[Label], again: bool) -> Result<Edited, Error> {
+        if let Some(present) = x.present() {
+            let labels = present.of(labels);
+            no_weight(&labels)?;
+            return self.unlearn(present.features(), &labels, again);
+        }
         let Fingerprint { digest, features, .. } = Fingerprint::of(x, labels);
         if let Some(version) = self.earlier("unlearn", &features, &digest, again)? {
             return Ok(Edited::Already { version });
@@ -238,6 +248,11 @@ impl Manifest {
 
 /// The name under which a fitted temperature is recorded.
 const CALIBRATE: &str = "calibrate";
+
+/// Refuses an edit of samples that all have the weight 0.
+fn no_weight(labels: &[Label]) -> Result<(), Error> {
+    if labels.is_empty() { Err(loranpac::Error::NoWeight.into()) } else { Ok(()) }
+}
 
 /// Converts the row of an engine error from its part to all samples.
 fn located(error: loranpac::Error, part: usize) -> loranpac::Error {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use faer::Mat;
 use half::f16;
 use loranpac::internals::{
-    Basis, Buffer, Evicted, ExplicitModel, Factor, KernelModel, KernelState, Rows, State, Statistics, Step,
+    Basis, Buffer, Evicted, ExplicitModel, Factor, KeptWeights, KernelModel, KernelState, Rows, State, Statistics, Step,
 };
 use loranpac::{Classifier, FeatureSpace, Model};
 use rayon::prelude::*;
@@ -89,6 +89,9 @@ pub fn check(files: &Files, manifest: &Manifest) -> Result<(), Error> {
     for part in &manifest.kept {
         let segment = files.get(&part.file)?;
         segment.tensor::<u32>("classes", 1, part.samples)?;
+        if part.weighted {
+            segment.tensor::<f64>("weights", 1, part.samples)?;
+        }
         match manifest.config.half {
             true => segment.tensor::<f16>("samples", part.samples, dim).map(|_| ())?,
             false => segment.tensor::<f32>("samples", part.samples, dim).map(|_| ())?,
@@ -218,6 +221,7 @@ fn statistics(files: &Files, manifest: &Manifest) -> Result<Statistics<f32>, Err
         sums,
         counts: manifest.classes.iter().map(|class| class.count).collect(),
         samples: manifest.samples,
+        masses: manifest.masses(),
         losses: manifest.losses,
         latest_cut: manifest.latest_cut,
         outside: manifest.outside,
@@ -230,6 +234,7 @@ fn kernel_state(files: &Files, manifest: &Manifest) -> Result<KernelState, Error
     let dim = manifest.lift.dim;
     let counts = manifest.classes.iter().map(|class| class.count).collect();
     let mut state = KernelState { counts, ..KernelState::default() };
+    state.weighted = manifest.masses().map(|masses| KeptWeights { kept: Vec::new(), masses });
     for part in &manifest.kept {
         let segment = files.get(&part.file)?;
         if manifest.config.half {
@@ -239,6 +244,12 @@ fn kernel_state(files: &Files, manifest: &Manifest) -> Result<KernelState, Error
         }
         let classes = segment.tensor::<u32>("classes", 1, part.samples)?.all();
         state.classes.extend(classes.iter().map(|class| *class as usize));
+        if let Some(weighted) = &mut state.weighted {
+            match part.weighted {
+                true => weighted.kept.extend_from_slice(&segment.tensor::<f64>("weights", 1, part.samples)?.all()),
+                false => weighted.kept.resize(weighted.kept.len() + part.samples, 1.0),
+            }
+        }
     }
     if let Some(part) = &manifest.evicted {
         let [classes, n] = part.shape;

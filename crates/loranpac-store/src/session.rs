@@ -203,6 +203,11 @@ impl Session {
 
     /// Learns samples, in memory. After an error, a session with a folder must be reopened.
     pub fn learn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<(), Error> {
+        if let Some(present) = x.present() {
+            // A batch without any weight is not an error: others of the same task may have some.
+            let labels = present.of(labels);
+            return if labels.is_empty() { Ok(()) } else { self.learn(present.features(), &labels) };
+        }
         self.model_mut()?;
         let (Some(model), delta) = (&mut self.model, &mut self.delta) else { return Ok(()) };
         // Increments of S are needed only for a model with files.

@@ -380,7 +380,10 @@ fn a_manifest_that_lies_is_refused_or_harmless() {
     }
     refused(&|m| m["losses"]["dropped"] = serde_json::Value::Null, "null");
     refused(&|m| m["losses"]["lost"] = (-1.0).into(), "losses");
-    fs::write(path.join("MANIFEST"), b"loranpac-model 5 00\n{}").unwrap();
+    refused(&|m| m["mass"] = (-1.0).into(), "weights");
+    refused(&|m| m["mass"] = 3.0.into(), "some of its weights are missing");
+    refused(&|m| m["classes"][0]["mass"] = 3.0.into(), "some of its weights are missing");
+    fs::write(path.join("MANIFEST"), b"loranpac-model 6 00\n{}").unwrap();
     assert!(matches!(Session::open(&path), Err(Error::Version { .. })));
     // And whatever else the bytes may be: nothing panics.
     let mut random = Random(3);

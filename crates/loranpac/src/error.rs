@@ -52,6 +52,27 @@ pub enum Error {
         /// Number of labels.
         labels: usize,
     },
+    /// Weights and samples differ in number.
+    #[error("{} but {}; there must be one weight per sample", count(*samples, "sample"), count(*weights, "weight"))]
+    WeightCount {
+        /// Number of samples.
+        samples: usize,
+        /// Number of weights.
+        weights: usize,
+    },
+    /// A weight is negative, not a number, or too large.
+    #[error("the weight of row {row} is {value}; weights must be numbers from 0 to {limit:e}")]
+    Weight {
+        /// Row (sample), from 0.
+        row: usize,
+        /// The weight.
+        value: f64,
+        /// The largest that is accepted.
+        limit: f64,
+    },
+    /// All samples of a task have the weight 0.
+    #[error("all weights are zero, so that there is nothing to learn")]
+    NoWeight,
     /// A task without samples.
     #[error("the task has no samples")]
     EmptyTask,
@@ -192,6 +213,7 @@ impl Error {
         match self {
             Error::NotFinite { row, column, value } => Error::NotFinite { row: place(row), column, value },
             Error::TooLarge { row, value, limit } => Error::TooLarge { row: place(row), value, limit },
+            Error::Weight { row, value, limit } => Error::Weight { row: place(row), value, limit },
             other => other,
         }
     }

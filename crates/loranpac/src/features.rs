@@ -7,11 +7,15 @@ use crate::error::Error;
 /// Features above this would overflow `f32` once they are lifted and squared.
 const LARGEST: f32 = 1e12;
 
-/// A borrowed batch of samples: rows of `dim` features, one after the other.
+/// Weights above this would overflow `f32` together with such features.
+const HEAVIEST: f64 = 1e12;
+
+/// A borrowed batch of samples: rows of `dim` features, one after the other, and their weights, if they have any.
 #[derive(Debug, Clone, Copy)]
 pub struct Features<'a> {
     data: &'a [f32],
     dim: usize,
+    weights: Option<&'a [f64]>,
 }
 
 /// Samples in any accepted form: [`Features`], or a flat row-major array whose width the model defines.
@@ -50,7 +54,38 @@ impl<'a> Features<'a> {
         if dim == 0 || !data.len().is_multiple_of(dim) {
             return Err(Error::Ragged { length: data.len(), dim });
         }
-        Ok(Features { data, dim })
+        Ok(Features { data, dim, weights: None })
+    }
+
+    /// Gives every sample a weight: learning a sample of weight 2 is learning it twice, and one of weight 0 is not learned.
+    /// Prediction ignores weights.
+    pub fn weighted(self, weights: &'a [f64]) -> Result<Self, Error> {
+        if weights.len() != self.len() {
+            return Err(Error::WeightCount { samples: self.len(), weights: weights.len() });
+        }
+        match weights.iter().position(|weight| !(0.0..=HEAVIEST).contains(weight)) {
+            Some(row) => Err(Error::Weight { row, value: weights[row], limit: HEAVIEST }),
+            None => Ok(Features { weights: Some(weights), ..self }),
+        }
+    }
+
+    /// Returns the weights, unless all of them are 1.
+    pub fn weights(&self) -> Option<&'a [f64]> {
+        self.weights.filter(|weights| weights.iter().any(|weight| *weight != 1.0))
+    }
+
+    /// Returns whether every sample has the weight 0.
+    pub(crate) fn is_weightless(&self) -> bool {
+        self.weights.is_some_and(|weights| weights.iter().all(|weight| *weight == 0.0))
+    }
+
+    /// Returns the samples that have a weight, if some have the weight 0.
+    pub fn present(&self) -> Option<Present> {
+        let weights = self.weights.filter(|weights| weights.contains(&0.0))?;
+        let rows: Vec<usize> = (0..self.len()).filter(|row| weights[*row] > 0.0).collect();
+        let data = rows.iter().flat_map(|row| self.row(*row)).copied().collect();
+        let weights = rows.iter().map(|row| weights[*row]).collect();
+        Some(Present { data, dim: self.dim, weights, rows })
     }
 
     /// Returns the number of samples.
@@ -75,8 +110,11 @@ impl<'a> Features<'a> {
 
     /// Divides the samples into batches of at most `size`.
     pub fn chunks(&self, size: usize) -> impl Iterator<Item = Features<'a>> + use<'a> {
-        let dim = self.dim;
-        self.data.chunks(size.max(1).saturating_mul(dim)).map(move |data| Features { data, dim })
+        let (dim, weights, size) = (self.dim, self.weights, size.max(1));
+        self.data.chunks(size.saturating_mul(dim)).enumerate().map(move |(i, data)| {
+            let weights = weights.map(|weights| &weights[i * size..][..data.len() / dim]);
+            Features { data, dim, weights }
+        })
     }
 
     /// Returns the paper's X: `d x n`, one column per sample.
@@ -106,9 +144,53 @@ impl<'a> Features<'a> {
     }
 }
 
+/// The samples of a batch whose weight is not 0.
+pub struct Present {
+    data: Vec<f32>,
+    dim: usize,
+    weights: Vec<f64>,
+    rows: Vec<usize>,
+}
+
+impl Present {
+    /// Views the samples.
+    pub fn features(&self) -> Features<'_> {
+        Features { data: &self.data, dim: self.dim, weights: Some(&self.weights) }
+    }
+
+    /// Returns what belongs to them of something that every sample of the batch has.
+    pub fn of<T: Clone>(&self, all: &[T]) -> Vec<T> {
+        self.rows.iter().map(|row| all[*row].clone()).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn weights_follow_their_samples() {
+        let data = [1.0, 2.0, 3.0, 4.0, 5.0];
+        let x = Features::new(&data, 1).unwrap();
+        assert!(x.weights().is_none() && x.weighted(&[1.0; 5]).unwrap().weights().is_none());
+        let x = x.weighted(&[2.0, 1.0, 0.0, 1.0, 0.5]).unwrap();
+        let parts: Vec<_> = x.chunks(2).map(|part| (part.row(0)[0], part.weights().map(<[f64]>::to_vec))).collect();
+        assert_eq!(parts, [(1.0, Some(vec![2.0, 1.0])), (3.0, Some(vec![0.0, 1.0])), (5.0, Some(vec![0.5]))]);
+        let present = x.present().unwrap();
+        assert_eq!((present.features().len(), present.of(&["a", "b", "c", "d", "e"])), (4, vec!["a", "b", "d", "e"]));
+        assert_eq!(present.features().weights(), Some(&[2.0, 1.0, 1.0, 0.5][..]));
+        assert!(present.features().present().is_none());
+    }
+
+    #[test]
+    fn bad_weights_are_named_by_row() {
+        let x = Features::new(&[1.0, 2.0, 3.0], 1).unwrap();
+        for bad in [-1.0, f64::NAN, f64::INFINITY, 2e12] {
+            let error = x.weighted(&[1.0, bad, 1.0]).unwrap_err();
+            assert!(matches!(error, Error::Weight { row: 1, .. }), "{error}");
+        }
+        assert_eq!(x.weighted(&[1.0; 2]).unwrap_err(), Error::WeightCount { samples: 3, weights: 2 });
+    }
 
     fn check(data: &[f32], expected: Option<Error>) {
         assert_eq!(Features::new(data, 2).and_then(|x| x.validate(2)).err(), expected);

@@ -113,13 +113,24 @@ impl Summary {
     }
 }
 
-/// Checks a task before anything is changed.
+/// Checks a task of a method that learns no weights, before anything is changed.
 pub(crate) fn check_task(x: Features<'_>, labels: &[Label], dim: usize) -> Result<(), Error> {
+    match x.weights().is_some() {
+        true => Err(Error::setting("sample-weight", "given", "only loranpac and loranpac-soft learn weighted samples")),
+        false => check_weighted_task(x, labels, dim),
+    }
+}
+
+/// Checks a task before anything is changed.
+pub(crate) fn check_weighted_task(x: Features<'_>, labels: &[Label], dim: usize) -> Result<(), Error> {
     if x.len() != labels.len() {
         return Err(Error::LabelCount { samples: x.len(), labels: labels.len() });
     }
     if x.is_empty() {
         return Err(Error::EmptyTask);
+    }
+    if x.is_weightless() {
+        return Err(Error::NoWeight);
     }
     x.validate(dim)
 }

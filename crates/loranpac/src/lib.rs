@@ -63,7 +63,7 @@ pub use certificate::{Assumptions, Bounds, Certificate, Gaussian, Verdict};
 pub use classifier::{CHUNK, Classifier, LiftedSamples, UNCALIBRATED, Weights, softmax};
 pub use config::{Config, Schedule};
 pub use error::Error;
-pub use features::{Features, IntoFeatures};
+pub use features::{Features, IntoFeatures, Present};
 pub use filter::{Filter, Ridge};
 pub use label::{Label, LabelTable};
 pub use learner::{Learner, StreamSizes, Summary};
@@ -82,9 +82,9 @@ pub mod internals {
     pub use crate::dual::packs;
     pub use crate::factor::Factor;
     pub use crate::gram::{Eigen, Gram, Grid};
-    pub use crate::methods::{Evicted, ExplicitModel, KernelModel, KernelState};
+    pub use crate::methods::{Evicted, ExplicitModel, KeptWeights, KernelModel, KernelState};
     pub use crate::scalar::Scalar;
-    pub use crate::statistics::{Cut, DEFAULT_DROP, Losses, State, Statistics, Step};
+    pub use crate::statistics::{Cut, DEFAULT_DROP, Losses, Masses, State, Statistics, Step, Weighted};
     pub use crate::words::count;
 }
 

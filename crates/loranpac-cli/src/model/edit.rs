@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use loranpac::{Features, Label};
+use loranpac::Label;
 use loranpac_store::{EDIT_ROWS, Edited, Session};
 
 use super::{
@@ -202,9 +202,9 @@ pub fn relabel(args: RelabelArgs) -> Result<()> {
         let mut model = open(&args.model, EDIT_ROWS)?;
         let (known, dim) = (labels(&model), model.manifest().lift.dim);
         let target = Target::of(&args.model, model.manifest());
-        let (x, own) = read_all(&args.file, args.edit.samples.open(&args.file, &target)?)?;
-        let x = Features::new(&x, dim)?;
-        let from = match (&args.from, own) {
+        let all = read_all(&args.file, args.edit.samples.open(&args.file, &target)?)?;
+        let x = all.features(dim)?;
+        let from = match (&args.from, all.labels.clone()) {
             (Some(from), _) => match find_label(&known, from) {
                 Ok(from) => vec![from; x.len()],
                 // If all samples of the class were moved before, the class no longer exists, but the edit is recorded.
@@ -239,8 +239,8 @@ pub fn unlearn(args: UnlearnArgs) -> Result<()> {
         let mut model = open(&args.model, EDIT_ROWS)?;
         let dim = model.manifest().lift.dim;
         let target = Target::of(&args.model, model.manifest());
-        let (x, own) = read_all(&args.file, args.edit.samples.open_labelled(&args.file, &target)?)?;
-        let (x, own) = (Features::new(&x, dim)?, own.unwrap_or_default());
+        let all = read_all(&args.file, args.edit.samples.open_labelled(&args.file, &target)?)?;
+        let (x, own) = (all.features(dim)?, all.labels.clone().unwrap_or_default());
         let tasks = model.manifest().tasks.len();
         match model.unlearn(x, &own, args.edit.again)? {
             Edited::Already { version } => return already(version, AGAIN),

@@ -4,14 +4,16 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use loranpac::{Features, Label, Schedule, StreamSizes, memory};
+use loranpac::{Label, Schedule, StreamSizes, memory};
 use loranpac_data::{Reader, system, text::escape};
 use loranpac_store::{Fingerprint, Session, TaskDigest};
 use serde_json::json;
 
 use super::samples::identity_of;
 use super::survey::{Division, Held, Outlook, Survey, check, refuse_again, room_to_hold, survey};
-use super::{ROWS, Samples, Target, ensure_memory, init, on_threads, parts, print, raw, shown, unequal_classes};
+use super::{
+    ROWS, Samples, Target, ensure_memory, init, on_threads, parts, print, raw, shown, unequal_classes, weighted,
+};
 use crate::faults::with_flags;
 use crate::how::How;
 use crate::progress::Count;
@@ -199,18 +201,18 @@ fn learn_file(
         let skip = planned.flatten().is_some_and(|task| args.skip && take(&mut known, &task.digest));
         let mut digest = TaskDigest::default();
         let mut samples = 0;
-        let (mut held, mut held_labels) = (Vec::new(), Vec::new());
+        let (mut held, mut held_labels, mut held_weights) = (Vec::new(), Vec::new(), Vec::new());
         while size.is_none_or(|size| samples < size) {
             let most = size.map_or(ROWS, |size| ROWS.min(size - samples));
-            let Some((x, labels, rows)) = batches.next(most)? else { break };
+            let Some((x, labels, weights, rows)) = batches.next(most)? else { break };
             samples += labels.len();
             if once {
-                check(model.manifest(), Features::new(&x, dim)?, file, &rows)?;
+                check(model.manifest(), weighted(&x, dim, weights.as_deref())?, file, &rows)?;
                 let new = outlook.add(&labels);
                 outlook.warn_twins(file, &new);
             }
             if !is_held {
-                digest.add(Features::new(&x, dim)?, &labels);
+                digest.add(weighted(&x, dim, weights.as_deref())?, &labels);
             }
             bar.add(labels.len() as u64);
             if skip {
@@ -224,8 +226,9 @@ fn learn_file(
                 }
                 held.extend(x);
                 held_labels.extend(labels);
+                held_weights.extend(weights.unwrap_or_default());
             } else {
-                model.learn(Features::new(&x, dim)?, &labels)?;
+                model.learn(weighted(&x, dim, weights.as_deref())?, &labels)?;
             }
         }
         if samples == 0 {
@@ -250,7 +253,8 @@ fn learn_file(
         if !held_labels.is_empty() {
             // In pieces, as from a file, unless the schedule cuts after each.
             let piece = if whole_in_memory { held_labels.len() } else { ROWS };
-            for (x, labels) in Features::new(&held, dim)?.chunks(piece).zip(held_labels.chunks(piece)) {
+            let held_weights = Some(&*held_weights).filter(|weights| !weights.is_empty());
+            for (x, labels) in weighted(&held, dim, held_weights)?.chunks(piece).zip(held_labels.chunks(piece)) {
                 model.learn(x, labels)?;
             }
         }
@@ -274,8 +278,8 @@ fn learn_file(
     Ok((done, left))
 }
 
-/// Features, labels and, if they were read, rows.
-type Batch = (Vec<f32>, Vec<Label>, Vec<usize>);
+/// Features, labels, weights if there are any, and, if they were read, rows.
+type Batch = (Vec<f32>, Vec<Label>, Option<Vec<f64>>, Vec<usize>);
 
 /// The samples of a file, batch by batch: from the first pass, or read again.
 enum Batches {
@@ -288,9 +292,12 @@ impl Batches {
     fn next(&mut self, most: usize) -> Result<Option<Batch>> {
         Ok(match self {
             // The first pass read batches of the same sizes.
-            Batches::Held(held) => held.next().map(|(x, labels)| (x, labels, Vec::new())),
+            Batches::Held(held) => held.next().map(|(x, labels, weights)| (x, labels, weights, Vec::new())),
             Batches::Read(reader) => {
-                reader.next(most)?.map(|batch| (batch.x, batch.labels.unwrap_or_default(), batch.rows))
+                let all = |batch: loranpac_data::Batch| {
+                    (batch.x, batch.labels.unwrap_or_default(), batch.weights, batch.rows)
+                };
+                reader.next(most)?.map(all)
             }
         })
     }

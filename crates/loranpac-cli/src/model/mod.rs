@@ -31,7 +31,7 @@ use crate::words::count;
 pub use crate::words::{named, raw, shown};
 pub use label::{find_label, find_or_new, written_as};
 pub use loranpac_store::ROWS;
-pub use samples::{Samples, Target, labelled, note_skipped, read_all};
+pub use samples::{Samples, Target, labelled, note_skipped, read_all, weighted};
 
 /// Runs a function on this many threads.
 pub fn on_threads<T: Send>(asked: Option<usize>, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {

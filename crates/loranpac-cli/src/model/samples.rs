@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use loranpac::{Label, memory};
+use loranpac::{Features, Label, memory};
 use loranpac_data::text::escape;
 use loranpac_data::{EncodedBy, Options, Reader, Split, formats};
 use loranpac_encode::input::looks_raw;
@@ -34,6 +34,10 @@ pub struct Samples {
     /// Column, key or array with the features [default: x, embeddings, embedding or features]
     #[arg(long, value_name = "NAME", help_heading = "Samples")]
     pub features: Option<String>,
+    /// Column, key or array with the weights of samples, from 0 on, in files of features: a sample of weight 2 is learned as if it
+    /// were there twice [default: the array weight or weight_train, if there is one]
+    #[arg(long, value_name = "NAME", help_heading = "Samples")]
+    pub weights: Option<String>,
     /// Format of standard input (file name -), or of files of features with another extension: csv, jsonl, npy, npz,
     /// parquet, ...; standard input can also be txt, a text in each line
     #[arg(long, value_name = "NAME", help_heading = "Samples")]
@@ -137,7 +141,8 @@ impl Samples {
     /// Returns the options; `split` is the default split.
     pub fn options(&self, split: Split) -> Options {
         let (label, features, format) = (self.label.clone(), self.features.clone(), self.format.clone());
-        Options { split: self.split.unwrap_or(split), fallback: false, label, features, format }
+        let (split, weights) = (self.split.unwrap_or(split), self.weights.clone());
+        Options { split, fallback: false, label, features, weights, format }
     }
 
     /// Opens the training samples, or all samples, of a file.
@@ -203,6 +208,13 @@ impl Samples {
             true => !self.read_once(path),
             false => self.features.is_none() && looks_raw(path, self.encoding.text.as_deref()),
         };
+        if let (true, Some(_)) = (is_raw, &self.weights) {
+            bail!(
+                "{0}: --weights is for files of features; encode them first: loranpac embed ENCODER {0} -o FILE.npz, and add the \
+                 array weight",
+                shown(path)
+            );
+        }
         if let (true, false, Some(format)) = (is_raw, stdin, &self.format) {
             bail!(
                 "{0}: --format is for standard input and for features; leave it out, or read the file as standard input: - \
@@ -357,18 +369,44 @@ pub fn note_skipped(reader: &Reader) {
     reader.skipped().iter().for_each(|reason| note!("skipped: {}", escape(reason)));
 }
 
+/// All samples of a file.
+pub struct All {
+    x: Vec<f32>,
+    /// Their labels, if they have any.
+    pub labels: Option<Vec<Label>>,
+    weights: Option<Vec<f64>>,
+}
+
+impl All {
+    /// Views them as samples of `dim` features, with their weights.
+    pub fn features(&self, dim: usize) -> Result<Features<'_>> {
+        weighted(&self.x, dim, self.weights.as_deref())
+    }
+}
+
+/// Views samples of `dim` features, with their weights.
+pub fn weighted<'a>(x: &'a [f32], dim: usize, weights: Option<&'a [f64]>) -> Result<Features<'a>> {
+    let x = Features::new(x, dim)?;
+    Ok(match weights {
+        Some(weights) => x.weighted(weights)?,
+        None => x,
+    })
+}
+
 /// Reads everything in a file: for commands that need all of it at once.
-pub fn read_all(path: &Path, mut reader: Reader) -> Result<(Vec<f32>, Option<Vec<Label>>)> {
-    let (mut x, mut labels) = (Vec::new(), Vec::new());
+pub fn read_all(path: &Path, mut reader: Reader) -> Result<All> {
+    let (mut x, mut labels, mut weights) = (Vec::new(), Vec::new(), Vec::new());
     let labelled = reader.has_labels();
     while let Some(batch) = reader.next(ROWS)? {
         memory::grow(&mut x, batch.x.len())?;
         x.extend(batch.x);
         labels.extend(batch.labels.unwrap_or_default());
+        weights.extend(batch.weights.unwrap_or_default());
     }
     note_skipped(&reader);
     if x.is_empty() {
         bail!("{}: there are no samples in it", shown(path));
     }
-    Ok((x, labelled.then_some(labels)))
+    let weights = Some(weights).filter(|weights| !weights.is_empty());
+    Ok(All { x, labels: labelled.then_some(labels), weights })
 }

@@ -9,7 +9,7 @@ use loranpac::{Features, Label};
 use loranpac_data::{Reader, system};
 use loranpac_store::{Encoder, Fingerprint, Manifest, Session, TaskDigest};
 
-use super::{ROWS, Samples, Target, named, note_skipped, raw, shown};
+use super::{ROWS, Samples, Target, named, note_skipped, raw, shown, weighted};
 use crate::say::note;
 
 /// How files are divided into tasks, and which tasks are learned.
@@ -27,7 +27,7 @@ pub struct Division<'a> {
 const MOST_HELD: usize = 128 << 20;
 
 /// Samples as a reader returns them.
-pub type Held = (Vec<f32>, Vec<Label>);
+pub type Held = (Vec<f32>, Vec<Label>, Option<Vec<f64>>);
 
 /// The results of a first pass over a file.
 pub struct Survey {
@@ -113,7 +113,7 @@ pub fn survey(
         while division.task_size.is_none_or(|size| digest.samples() < size) {
             let most = division.task_size.map_or(ROWS, |size| ROWS.min(size - digest.samples()));
             let Some(batch) = reader.next(most)? else { break };
-            let x = Features::new(&batch.x, dim)?;
+            let x = weighted(&batch.x, dim, batch.weights.as_deref())?;
             check(manifest, x, file, &batch.rows)?;
             let labels = batch.labels.unwrap_or_default();
             digest.add(x, &labels);
@@ -122,7 +122,7 @@ pub fn survey(
             bytes += size_of_val(&batch.x[..]) + labels.iter().map(label_bytes).sum::<usize>();
             held = held.filter(|_| bytes <= outlook.room);
             if let Some(held) = &mut held {
-                held.push((batch.x, labels));
+                held.push((batch.x, labels, batch.weights));
             }
         }
         if digest.samples() == 0 {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use loranpac::Label;
 
-use super::names::{self, FEATURES, LABELS};
+use super::names::{self, FEATURES, LABELS, WEIGHTS};
 use super::stream::Stream;
 use crate::error::{ArrayProblem, Error};
 use crate::rows::{EncodedBy, LABEL, Options, Piece, Rows, Split};
@@ -22,6 +22,7 @@ pub(crate) struct Pair {
     path: PathBuf,
     x: (String, Stream),
     y: Option<(String, Stream)>,
+    weights: Option<(String, Stream)>,
     rows: usize,
     dim: usize,
     row: usize,
@@ -55,10 +56,16 @@ pub(super) fn choose(path: &Path, container: &mut dyn Container, options: &Optio
         Some(name) => names::find(path, &names, Some(name), (LABELS, ""), "array")?.map(|at| names[at].clone()),
         None => pick(path, &names, LABELS, own.map_or("", Split::suffix))?,
     };
+    let weights = match &options.weights {
+        Some(name) => names::find(path, &names, Some(name), (WEIGHTS, ""), "array")?.map(|at| names[at].clone()),
+        None => pick(path, &names, WEIGHTS, own.map_or("", Split::suffix))?,
+    };
     let both = |own: &Split| names.iter().any(|name| names::is_usual(name, FEATURES, own.other().suffix()));
     let x = (x.clone(), container.array(&x)?);
     let y = y.map(|name| container.array(&name).map(|stream| (name, stream))).transpose()?;
-    Ok(Pair { split: own.filter(both), encoder: encoded_by(container), ..Pair::new(path, x, y)? })
+    let weights = weights.map(|name| container.array(&name).map(|stream| (name, stream))).transpose()?;
+    let pair = Pair::new(path, x, y)?.with_weights(weights)?;
+    Ok(Pair { split: own.filter(both), encoder: encoded_by(container), ..pair })
 }
 
 /// The encoder that `loranpac embed` recorded: its name and its digest. An array of another shape has another meaning.
@@ -98,7 +105,19 @@ impl Pair {
             let expected = format!("({rows},), one per row of {},", x.0);
             return Err(refuse(name, ArrayProblem::Shape { found: labels.shape.clone(), expected }));
         }
-        Ok(Pair { path: path.to_owned(), x, y, rows, dim, row: 0, split: None, encoder: None })
+        Ok(Pair { path: path.to_owned(), x, y, weights: None, rows, dim, row: 0, split: None, encoder: None })
+    }
+
+    /// Adds weights, which must have the same number of rows.
+    fn with_weights(self, weights: Option<(String, Stream)>) -> Result<Pair, Error> {
+        if let Some((name, stream)) = &weights
+            && stream.shape != [self.rows]
+        {
+            let expected = format!("({},), one per row of {},", self.rows, self.x.0);
+            let problem = ArrayProblem::Shape { found: stream.shape.clone(), expected };
+            return Err(Error::Array { path: self.path, array: name.clone(), problem });
+        }
+        Ok(Pair { weights, ..self })
     }
 }
 
@@ -134,6 +153,9 @@ impl Rows for Pair {
         piece.x = self.x.1.features(rows).map_err(|problem| refuse(&self.x.0, problem))?;
         if let Some((name, labels)) = &mut self.y {
             piece.tags[LABEL] = labels.labels(rows).map_err(|problem| refuse(name, problem))?;
+        }
+        if let Some((name, weights)) = &mut self.weights {
+            piece.weights = weights.numbers(rows).map_err(|problem| refuse(name, problem))?;
         }
         self.row += rows;
         Ok(piece)

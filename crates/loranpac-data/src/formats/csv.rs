@@ -40,6 +40,8 @@ struct Csv {
     names: Option<Vec<String>>,
     /// Columns of label, split and domain.
     tags: [Option<usize>; TAGS],
+    /// The column of weights.
+    weights: Option<usize>,
     columns: usize,
     /// Whether the current record is the first line of a file without a header, which is a sample.
     pending: bool,
@@ -53,7 +55,7 @@ impl Csv {
         options: &Options,
     ) -> Result<Csv, Error> {
         let records = Records::open(path, source, delimiter)?;
-        let mut csv = Csv { records, names: None, tags: [None; TAGS], columns: 0, pending: false };
+        let mut csv = Csv { records, names: None, tags: [None; TAGS], weights: None, columns: 0, pending: false };
         csv.understand(options)?;
         if csv.dim() == 0 {
             return Err(Error::Container { path: csv.records.path, reason: "no feature columns".to_owned() });
@@ -81,6 +83,10 @@ impl Csv {
                 }
                 (place, _) => place,
             };
+            if let Some(wanted) = &options.weights {
+                let columns: Vec<String> = (0..cells.len()).map(|at| at.to_string()).collect();
+                return Err(names::missing(path, &columns, wanted.clone(), "weights column", ""));
+            }
             self.pending = true;
             return Ok(());
         }
@@ -94,6 +100,7 @@ impl Csv {
             None => names::find(path, &cells, wanted, (names::LABELS, ""), "label column")?,
         };
         let [split, domain] = names::parts(path, &cells)?.map(|place| place.filter(|_| place != label));
+        self.weights = names::weights(path, &cells, options, "weights column")?;
         let names = cells.iter().map(|cell| (*cell).to_owned()).collect();
         (self.tags, self.names) = ([label, split, domain], Some(names));
         Ok(())
@@ -115,8 +122,11 @@ impl Csv {
                 piece.tags[tag].push(text::label(cell));
             } else {
                 let cell = cell.trim();
-                let number = cell.parse().map_err(|_| self.not_a_number(at, cell))?;
-                piece.x.push(number);
+                let wrong = || self.not_a_number(at, cell);
+                match self.weights == Some(at) {
+                    true => piece.weights.push(cell.parse().map_err(|_| wrong())?),
+                    false => piece.x.push(cell.parse().map_err(|_| wrong())?),
+                }
             }
         }
         Ok(())
@@ -140,7 +150,7 @@ impl Csv {
 
 impl Rows for Csv {
     fn dim(&self) -> usize {
-        self.columns - self.tags.iter().flatten().count()
+        self.columns - self.tags.iter().chain([&self.weights]).flatten().count()
     }
 
     fn has(&self, tag: usize) -> bool {

@@ -59,6 +59,16 @@ impl Kind {
         }
     }
 
+    /// Appends numbers in double precision.
+    pub fn numbers(self, raw: &[u8], big: bool, out: &mut Vec<f64>) {
+        if self == Kind::Float(8) {
+            return out.extend(raw.chunks_exact(8).map(|b| f64::from_bits(number(b, big))));
+        }
+        let mut single = Vec::new();
+        self.features(raw, big, &mut single);
+        out.extend(single.into_iter().map(f64::from));
+    }
+
     /// Appends the elements in `raw`.
     pub fn convert(self, raw: &[u8], big: bool, data: &mut Elements) -> Result<(), ArrayProblem> {
         let items = raw.chunks_exact(self.bytes());

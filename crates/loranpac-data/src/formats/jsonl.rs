@@ -33,7 +33,8 @@ impl Jsonl {
         let place = names::find(path, &names, options.features.as_deref(), (names::FEATURES, ""), "features key")?;
         let place = place.ok_or_else(|| names::missing_features(path, &names, "features key"))?;
         let tags = names::tags(path, &names, options, "label key")?.map(|tag| tag.map(|at| names[at].clone()));
-        let keys = Keys::new(names[place].clone(), tags);
+        let weight = names::weights(path, &names, options, "weights key")?.map(|at| names[at].clone());
+        let keys = Keys::new(names[place].clone(), tags).with_weight(weight);
         let mut jsonl = Jsonl { lines, keys, dim: 0, pending: true };
         jsonl.dim = jsonl.lines.parse(&jsonl.keys)?.0.len();
         if jsonl.dim == 0 {
@@ -58,11 +59,12 @@ impl Rows for Jsonl {
             if !std::mem::take(&mut self.pending) && !self.lines.advance()? {
                 break;
             }
-            let (x, tags) = self.lines.parse(&self.keys)?;
+            let (x, tags, weight) = self.lines.parse(&self.keys)?;
             if x.len() != self.dim {
                 return Err(self.lines.refuse(LineProblem::Features { found: x.len(), expected: self.dim }));
             }
             piece.x.extend(x);
+            piece.weights.extend(weight);
             for (column, tag) in piece.tags.iter_mut().zip(tags) {
                 column.extend(tag);
             }

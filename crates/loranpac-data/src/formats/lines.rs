@@ -63,8 +63,8 @@ impl Lines {
         }
     }
 
-    /// The value and the tags of the current line.
-    pub fn parse<T: for<'de> Deserialize<'de>>(&self, keys: &Keys<T>) -> Result<(T, Tags), Error> {
+    /// The value, the tags and the weight of the current line.
+    pub fn parse<T: for<'de> Deserialize<'de>>(&self, keys: &Keys<T>) -> Result<Parsed<T>, Error> {
         let mut reader = serde_json::Deserializer::from_slice(&self.buffer);
         let parsed = keys.deserialize(&mut reader).and_then(|parsed| reader.end().map(|()| parsed));
         parsed.map_err(|e| self.refuse(json(e)))
@@ -88,17 +88,27 @@ fn json(error: serde_json::Error) -> LineProblem {
 /// Label, split and domain of a line.
 pub(super) type Tags = [Option<Label>; TAGS];
 
+/// The value of a line, its tags, and its weight.
+pub(super) type Parsed<T> = (T, Tags, Option<f64>);
+
 /// The keys that are read, of which one has a value of type `T`.
 pub(super) struct Keys<T> {
     content: String,
     /// Label, split and domain.
     tags: [Option<String>; TAGS],
+    /// The key of weights.
+    weight: Option<String>,
     kind: PhantomData<fn() -> T>,
 }
 
 impl<T> Keys<T> {
     pub fn new(content: String, tags: [Option<String>; TAGS]) -> Keys<T> {
-        Keys { content, tags, kind: PhantomData }
+        Keys { content, tags, weight: None, kind: PhantomData }
+    }
+
+    /// The same, with a weight of each line.
+    pub fn with_weight(self, weight: Option<String>) -> Keys<T> {
+        Keys { weight, ..self }
     }
 
     /// The tag that a key usually gives, if the first line has none of that kind.
@@ -117,7 +127,7 @@ impl<T> Keys<T> {
 
 /// Parses the value straight into its type: a tree of JSON values would be eight times as large as features.
 impl<'de, T: Deserialize<'de>> DeserializeSeed<'de> for &Keys<T> {
-    type Value = (T, Tags);
+    type Value = Parsed<T>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_map(self)
@@ -125,18 +135,20 @@ impl<'de, T: Deserialize<'de>> DeserializeSeed<'de> for &Keys<T> {
 }
 
 impl<'de, T: Deserialize<'de>> Visitor<'de> for &Keys<T> {
-    type Value = (T, Tags);
+    type Value = Parsed<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "an object with the key {}", self.content)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let (mut content, mut tags) = (None, [const { None }; TAGS]);
+        let (mut content, mut tags, mut weight) = (None, [const { None }; TAGS], None);
         while let Some(key) = map.next_key::<String>()? {
             let known = self.tags.iter().position(|tag| tag.as_ref() == Some(&key));
             let duplicate = if key == self.content {
                 content.replace(map.next_value()?).is_some()
+            } else if self.weight.as_ref() == Some(&key) {
+                weight.replace(map.next_value()?).is_some()
             } else if let Some(tag) = known {
                 tags[tag].replace(map.next_value::<AnyLabel>()?.0).is_some()
             } else if let Some(what) = self.absent(&key) {
@@ -153,9 +165,12 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for &Keys<T> {
         }
         let missing = |key: &str| de::Error::custom(format!("missing key {key}, which the first line has"));
         let content = content.ok_or_else(|| missing(&self.content))?;
+        if let Some(key) = self.weight.as_ref().filter(|_| weight.is_none()) {
+            return Err(missing(key));
+        }
         match self.tags.iter().zip(&tags).find_map(|(key, tag)| key.as_ref().filter(|_| tag.is_none())) {
             Some(key) => Err(missing(key)),
-            None => Ok((content, tags)),
+            None => Ok((content, tags, weight)),
         }
     }
 }

@@ -10,6 +10,8 @@ use crate::rows::{Options, TAGS};
 pub(crate) const FEATURES: &[&str] = &["x", "embeddings", "embedding", "features"];
 /// Usual names of labels.
 pub(crate) const LABELS: &[&str] = &["y", "labels", "label", "class", "target"];
+/// The usual name of weights, in files of arrays.
+pub(crate) const WEIGHTS: &[&str] = &["weight"];
 /// The name of the column that divides a table into training and test samples.
 pub(super) const SPLIT: &str = "split";
 /// Usual names of the domains of samples.
@@ -55,6 +57,19 @@ pub(super) fn tags<S: AsRef<str>>(
     let [split, domain] = parts(path, names)?;
     let free = |place: Option<usize>| place.filter(|_| place != label);
     Ok([label, free(split), free(domain)])
+}
+
+/// The place of the column of weights, if the options name one.
+pub(super) fn weights<S: AsRef<str>>(
+    path: &Path,
+    names: &[S],
+    options: &Options,
+    what: &'static str,
+) -> Result<Option<usize>, Error> {
+    match &options.weights {
+        Some(wanted) => find(path, names, Some(wanted), (WEIGHTS, ""), what),
+        None => Ok(None),
+    }
 }
 
 /// The places of split and domain among the columns of a table.

@@ -115,6 +115,26 @@ impl Stream {
         Ok(out)
     }
 
+    /// The next `rows` rows of one number each; at least as many must be left.
+    pub fn numbers(&mut self, rows: usize) -> Result<Vec<f64>, ArrayProblem> {
+        let (mut out, shape) = (Vec::new(), self.shape.clone());
+        // An array with one dimension has no second order, so it is never in `Columns`.
+        let Supply::Rows { source, kind, big_endian } = &mut self.supply else {
+            return Err(ArrayProblem::Shape { found: shape, expected: "(samples,)".to_owned() });
+        };
+        if kind.is_text() {
+            let expected = "a floating point or integer type";
+            return Err(ArrayProblem::Dtype { found: "string".to_owned(), expected });
+        }
+        blocks(source, *kind, rows as u64, |raw| {
+            kind.numbers(raw, *big_endian, &mut out);
+            Ok(())
+        })
+        .map_err(|found| self.truncated(found))?;
+        self.advance(rows)?;
+        Ok(out)
+    }
+
     /// The next `rows` rows as labels; at least as many must be left.
     pub fn labels(&mut self, rows: usize) -> Result<Vec<Label>, ArrayProblem> {
         // An array with one dimension has no second order, so it is never in `Columns`.

@@ -141,7 +141,7 @@ impl TextRows for JsonlTexts {
     fn read(&mut self, most: usize) -> Result<TextPiece, Error> {
         let mut piece = TextPiece::default();
         while !piece.is_complete(most) && (std::mem::take(&mut self.pending) || self.lines.advance()?) {
-            let (text, tags) = self.lines.parse(&self.keys)?;
+            let (text, tags, _) = self.lines.parse(&self.keys)?;
             piece.bytes += self.lines.buffer.len();
             piece.texts.push(text);
             piece.lines.push(self.lines.line());

@@ -90,6 +90,16 @@ impl Manifest {
         if labelled.is_none_or(|labelled| labelled > self.samples) {
             return Err("there are more labels than samples".to_owned());
         }
+        let masses = self.classes.iter().filter_map(|class| class.mass);
+        if masses.clone().chain(self.mass).any(|mass| !(mass.is_finite() && mass >= 0.0)) {
+            return Err("its weights are not numbers from 0 on".to_owned());
+        }
+        let weighted = masses.count();
+        if weighted != if self.mass.is_some() { self.classes.len() } else { 0 }
+            || (self.mass.is_none() && self.kept.iter().any(|part| part.weighted))
+        {
+            return Err("some of its weights are missing".to_owned());
+        }
         self.check_sizes()
     }
 
@@ -140,12 +150,14 @@ impl Manifest {
         let size = if self.config.half { 2 } else { 4 };
         let kept = self.kept.iter().map(|part| (&part.file, part.samples, dim, size));
         let evicted = self.evicted.iter().map(|part| (&part.file, part.shape[1], part.shape[1].saturating_add(1), 4));
+        let own = self.kept.iter().filter(|part| part.weighted).map(|part| (&part.file, part.samples, 1, 8));
         let weights = self.weights.iter().map(|weights| match self.keeps_samples() {
             true => (&weights.file, classes, rank, 8),
             false => (&weights.file, classes, width, 4),
         });
         let lower = self.lower_parts().map(|(part, numbers)| (&part.file, 1, numbers, 8));
-        let mut parts = basis.chain(lower).chain(gram).chain(places).chain(kept).chain(evicted).chain(weights);
+        let mut parts =
+            basis.chain(lower).chain(gram).chain(places).chain(kept).chain(own).chain(evicted).chain(weights);
         let fits = |file: &str, rows: usize, columns: usize, size: u64| {
             let bytes = (rows as u64).saturating_mul(columns as u64).saturating_mul(size);
             self.files.get(file).is_some_and(|entry| bytes <= entry.bytes)

@@ -23,7 +23,7 @@ impl Manifest {
     pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
         let refused = |reason: String| Error::Unwritable { reason };
         let json = serde_json::to_vec_pretty(self).map_err(|e| refused(e.to_string()))?;
-        let mut bytes = format!("{MAGIC} {FORMAT} {}\n", hex(&Sha256::digest(&json))).into_bytes();
+        let mut bytes = format!("{MAGIC} {} {}\n", self.format(), hex(&Sha256::digest(&json))).into_bytes();
         bytes.extend(json);
         if bytes.len() as u64 > LARGEST {
             return Err(Error::ManifestSize { bytes: bytes.len() });

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use loranpac::auto::{self, Choice};
 use loranpac::filter::Facts;
-use loranpac::internals::{Cut, Losses};
+use loranpac::internals::{Cut, Losses, Masses};
 use loranpac::{Config, Label, LabelTable, Prior, lift};
 use serde::{Deserialize, Serialize};
 
@@ -19,9 +19,9 @@ use crate::error::Error;
 use crate::lift::LiftRecord;
 use crate::segment::FileEntry;
 
-/// Version of the format that is written. Version 1, which has no edits, version 2, in which L is the identity, and version 3,
-/// in which S has no fixed point, are read as well.
-pub const FORMAT: u32 = 4;
+/// The latest version of the format. Version 1, which has no edits, version 2, in which L is the identity, version 3, in which S has
+/// no fixed point, and version 4, without weights, are read as well.
+pub const FORMAT: u32 = 5;
 
 /// Settings of a new model.
 #[derive(Debug, Clone)]
@@ -63,6 +63,9 @@ pub struct Manifest {
     pub encoder: Encoder,
     /// Samples learned, M.
     pub samples: usize,
+    /// The sum of their weights, if any weight was not 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mass: Option<f64>,
     /// The losses of past cuts.
     pub losses: Losses,
     /// The cut after the latest task.
@@ -113,6 +116,9 @@ pub struct ClassEntry {
     pub label: Label,
     /// Its number of samples.
     pub count: usize,
+    /// The sum of their weights, if the model has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mass: Option<f64>,
     /// The location of its numbers; None at infinite width, where they follow from the samples.
     #[serde(flatten)]
     pub places: Option<Places>,
@@ -169,6 +175,9 @@ pub struct KeptPart {
     pub file: String,
     /// Number of samples.
     pub samples: usize,
+    /// Whether the file has their weights: tensor `weights`, f64. Otherwise all are 1.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub weighted: bool,
 }
 
 /// Contribution of evicted samples: tensors `mass`, the upper triangle of `M - I` column after column, and `sums`,
@@ -308,6 +317,7 @@ impl Manifest {
             keep: settings.keep,
             encoder: Encoder::new(settings.encoder.clone().unwrap_or_default()),
             samples: 0,
+            mass: None,
             losses: Default::default(),
             latest_cut: Default::default(),
             outside: false,
@@ -336,9 +346,14 @@ impl Manifest {
         empty.whole = false;
         empty.gram.clear();
         empty.kept.clear();
-        (empty.evicted, empty.weights) = (None, None);
+        (empty.evicted, empty.weights, empty.mass) = (None, None, None);
         empty.files.clear();
         empty
+    }
+
+    /// Returns the version of the format that it needs: models without weights are read by earlier versions of the program.
+    pub(crate) fn format(&self) -> u32 {
+        if self.mass.is_some() { FORMAT } else { 4 }
     }
 
     /// Returns the version whose contents this version has: its own number, unless it is the result of a rollback.
@@ -374,6 +389,13 @@ impl Manifest {
     /// Returns whether the model keeps samples.
     pub fn keeps_samples(&self) -> bool {
         self.lift.width.is_infinite()
+    }
+
+    /// Returns the sums of the weights of samples, if any was not 1.
+    pub(crate) fn masses(&self) -> Option<Masses> {
+        let all = self.mass?;
+        let classes = self.classes.iter().map(|class| class.mass.unwrap_or(class.count as f64)).collect();
+        Some(Masses { classes, all })
     }
 
     /// Returns the labels of the classes as a table.

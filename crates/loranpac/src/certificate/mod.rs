@@ -31,6 +31,8 @@ pub(crate) struct Ledger {
     pub semidefinite: bool,
     /// Whether samples are kept.
     pub keeps_samples: bool,
+    /// Whether samples have weights: the theorems know none.
+    pub weighted: bool,
 }
 
 impl Ledger {
@@ -44,6 +46,7 @@ impl Ledger {
             // theorems.
             semidefinite: !stats.keeps_null_directions(),
             keeps_samples: false,
+            weighted: stats.is_weighted(),
         }
     }
 }
@@ -96,8 +99,8 @@ pub struct Certificate {
     pub effective_rank: Option<f64>,
     /// r_k: the sum of the eigenvalues from the k-th on, over the k-th.
     pub effective_rank_kept: Option<f64>,
-    /// The paper's bounds without unknowns. None where its theorems do not apply: soft filter, a ridge, or null
-    /// directions kept.
+    /// The paper's bounds without unknowns. None where its theorems do not apply: soft filter, a ridge, null directions
+    /// kept, or weights.
     pub bounds: Option<Bounds>,
 }
 
@@ -142,7 +145,7 @@ impl Certificate {
         certificate.condition_before = Some(spectrum.largest / smallest);
         certificate.effective_rank = Some((spectrum.sum + latest.sum) / spectrum.largest);
         certificate.effective_rank_kept = Some((spectrum.sum_from_kept + latest.sum) / spectrum.smallest_kept);
-        if facts.ridge == 0.0 && ledger.semidefinite {
+        if facts.ridge == 0.0 && ledger.semidefinite && !ledger.weighted {
             certificate.bounds = certificate.bounds();
         }
         certificate

@@ -7,7 +7,7 @@
 //! d_i > x_own - (the smallest x_ci of the other classes)
 //! ```
 //!
-//! so that an estimate of `d_i` decides unless the two sides are close. Random signs z estimate all of them at once: the
+//! (for a sample of weight w, `sqrt(w) d_i`), so that an estimate of `d_i` decides unless the two sides are close. Random signs z estimate all of them at once: the
 //! mean of `z_i ((K + lambda I)^-1 z)_i` is `d_i`, and its spread is known from the same numbers. What the estimate leaves
 //! open is computed: `d_i = |L^-1 e_i|^2`. The inverse would take `n^3 / 3` flops; this takes `2 n^2` for each sign vector,
 //! and a third of `n^2` on average for each sample left open.
@@ -25,27 +25,28 @@ const DEVIATIONS: f64 = 6.0;
 /// Entries that are computed at a time.
 const AT_A_TIME: usize = 512;
 
-/// Returns how many samples are classified correctly by the classifier without them. `x` is `Y (L L')^-1` with its columns
+/// Returns which samples are classified correctly by the classifier without them. `x` is `Y (L L')^-1` with its columns
 /// multiplied by the roots that [`super::Shifted`] divides by: `x_i / d_i` does not depend on that scale, if `d` has its
-/// square.
-pub(super) fn right(factor: Packed, x: MatRef<'_, f64>, classes: &[usize], scale: &[f64]) -> usize {
+/// square. `roots` are the entries of Y that are not 0.
+pub(super) fn right(factor: Packed, x: MatRef<'_, f64>, classes: &[usize], scale: &[f64], roots: &[f64]) -> Vec<bool> {
     // In the coordinates of the factor, d_i is `d_i / scale_i^2`.
-    let limits: Vec<f64> = classes.iter().enumerate().map(|(i, own)| limit(x, i, *own) / scale[i].powi(2)).collect();
+    let at = |(i, own): (usize, &usize)| limit(x, i, *own) / (roots[i] * scale[i].powi(2));
+    let limits: Vec<f64> = classes.iter().enumerate().map(at).collect();
     let n = classes.len();
     if n <= 4 * SIGNS {
-        return factor.into_inverse_diagonal().iter().zip(&limits).filter(|(d, limit)| d > limit).count();
+        return factor.into_inverse_diagonal().iter().zip(&limits).map(|(d, limit)| d > limit).collect();
     }
     let signs = Mat::<f32>::from_fn(SIGNS, n, sign);
     let mut solved = signs.clone();
     factor.solve(&mut solved);
-    let (mut right, mut open) = (0, Vec::new());
+    let (mut right, mut open) = (vec![false; n], Vec::new());
     for (i, limit) in limits.iter().enumerate() {
         let terms = signs.col(i).iter().zip(solved.col(i).iter()).map(|(z, w)| f64::from(z * w));
         let (sum, squares) = terms.fold((0.0, 0.0), |(sum, squares), v| (sum + v, squares + v * v));
         let mean = sum / SIGNS as f64;
         let variance = (squares / SIGNS as f64 - mean * mean).max(0.0) / SIGNS as f64;
         if (mean - limit).abs() > DEVIATIONS * variance.sqrt() + 1e-3 * mean {
-            right += usize::from(mean > *limit);
+            right[i] = mean > *limit;
         } else {
             open.push(i);
         }
@@ -53,11 +54,12 @@ pub(super) fn right(factor: Packed, x: MatRef<'_, f64>, classes: &[usize], scale
     drop((signs, solved));
     if 2 * open.len() > n {
         let diagonal = factor.into_inverse_diagonal();
-        return right + open.iter().filter(|i| diagonal[**i] > limits[**i]).count();
+        open.iter().for_each(|i| right[*i] = diagonal[*i] > limits[*i]);
+        return right;
     }
     for some in open.chunks(AT_A_TIME) {
         let diagonal = factor.inverse_entries(some);
-        right += some.iter().zip(diagonal).filter(|(i, d)| *d > limits[**i]).count();
+        some.iter().zip(diagonal).for_each(|(i, d)| right[*i] = d > limits[*i]);
     }
     right
 }

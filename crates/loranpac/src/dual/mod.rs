@@ -17,7 +17,7 @@ mod system;
 use faer::Mat;
 
 use crate::error::Error;
-use crate::filter::{Facts, Filter, Ridge, Solution};
+use crate::filter::{Facts, Filter, Ridge, Solution, share};
 use crate::lift::Polar;
 use crate::linalg::{cast, squared_norm};
 use crate::memory::{product, sum};
@@ -46,9 +46,16 @@ pub(crate) fn bytes(n: usize, classes: usize) -> usize {
     sum(&[packed_bytes(n), product(&[4, TILE, n]), vectors])
 }
 
-/// Forms the classifier on samples of these classes, of which there are `count`; None if single precision does not
+/// Forms the classifier on samples of these classes, of which there are `count`. Samples of other weights than 1 are multiplied by
+/// their roots already. None if single precision does not
 /// suffice, or if the ridge needs eigenvalues.
-pub(crate) fn solve(samples: &Polar, classes: &[usize], count: usize, ridge: Ridge) -> Result<Option<Solution>, Error> {
+pub(crate) fn solve(
+    samples: &Polar,
+    classes: &[usize],
+    count: usize,
+    ridge: Ridge,
+    weights: Option<&[f64]>,
+) -> Result<Option<Solution>, Error> {
     let n = samples.len();
     let largest = samples.energies().fold(0.0, f64::max);
     let floor = (n as f64 * f64::EPSILON * largest).max(f64::MIN_POSITIVE);
@@ -63,16 +70,25 @@ pub(crate) fn solve(samples: &Polar, classes: &[usize], count: usize, ridge: Rid
     let ridge = ridge.max(floor);
     let shifted = Shifted::new(samples, ridge);
     let Some(factor) = shifted.factor()? else { return Ok(None) };
-    let Some(x) = shifted.coefficients(&factor, classes, count, SCORE / largest.sqrt()) else { return Ok(None) };
-    let right = left_out::right(factor, x.as_ref(), classes, &shifted.inverse);
+    // Scores are those of samples as they are.
+    let longest = match weights {
+        Some(weights) => samples.energies().zip(weights).map(|(energy, weight)| energy / weight).fold(0.0, f64::max),
+        None => largest,
+    };
+    let roots: Vec<f64> = weights.map_or_else(|| vec![1.0; n], |weights| weights.iter().map(|w| w.sqrt()).collect());
+    let Some(x) = shifted.coefficients(&factor, classes, count, &roots, SCORE / longest.sqrt()) else {
+        return Ok(None);
+    };
+    let right = left_out::right(factor, x.as_ref(), classes, &shifted.inverse, &roots);
     let facts = Facts {
         kept: n,
         ridge,
         spectrum: None,
         cut: 0.0,
-        train_mse: squared_norm((&x * faer::Scale(ridge)).as_ref()) / n as f64,
+        train_mse: squared_norm((&x * faer::Scale(ridge)).as_ref())
+            / weights.map_or(n as f64, |weights| weights.iter().sum()),
         train_mse_upper: 0.0,
-        leave_one_out: Some(right as f64 / n as f64),
+        leave_one_out: Some(share(right.into_iter(), weights)),
     };
     let facts = Facts { train_mse_upper: facts.train_mse, ..facts };
     Ok(Some(Solution { coefficients: x, facts }))
@@ -100,9 +116,16 @@ impl<'a> Shifted<'a> {
     }
 
     /// Returns `Y (K + lambda I)^-1`; None if the factor is too far from the matrix.
-    fn coefficients(&self, factor: &Packed, classes: &[usize], count: usize, tolerance: f64) -> Option<Mat<f64>> {
+    fn coefficients(
+        &self,
+        factor: &Packed,
+        classes: &[usize],
+        count: usize,
+        roots: &[f64],
+        tolerance: f64,
+    ) -> Option<Mat<f64>> {
         let mut b = Mat::<f64>::zeros(count, classes.len());
-        classes.iter().enumerate().for_each(|(i, class)| b[(*class, i)] = self.inverse[i]);
+        classes.iter().enumerate().for_each(|(i, class)| b[(*class, i)] = roots[i] * self.inverse[i]);
         let (mut x, _) = self.system.solve(factor, &b, tolerance)?;
         for (column, inverse) in x.col_iter_mut().zip(&self.inverse) {
             column.iter_mut().for_each(|value| *value *= inverse);

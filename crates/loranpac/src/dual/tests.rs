@@ -63,31 +63,44 @@ impl Data {
     /// Compares the ridge and all scores of the samples with a solution in double precision. `ridge` is None for the
     /// geometric mean of the eigenvalues above rounding.
     fn check(&self, ridge: Option<f64>) {
-        let (k, n, count) = (self.kernel(), self.classes.len(), self.classes.iter().max().unwrap() + 1);
+        self.check_weighted(ridge, None);
+    }
+
+    /// The same for weighted samples: `D^1/2 K D^1/2`, with the coefficients of samples multiplied by the roots of weights.
+    fn check_weighted(&self, ridge: Option<f64>, weights: Option<&[f64]>) {
+        let (n, count) = (self.classes.len(), self.classes.iter().max().unwrap() + 1);
+        let weight = |i: usize| weights.map_or(1.0, |weights| weights[i]);
+        let roots: Vec<f64> = (0..n).map(|i| weight(i).sqrt()).collect();
+        let mass: f64 = (0..n).map(weight).sum();
+        let mut k = self.kernel();
+        (0..n).for_each(|j| (0..n).for_each(|i| k[(i, j)] *= roots[i] * roots[j]));
         let expected = ridge.unwrap_or_else(|| {
             let values = k.self_adjoint_eigenvalues(Side::Lower).unwrap();
             let above: Vec<f64> = values.iter().copied().filter(|v| *v > 1e-14 * values[n - 1]).collect();
             (above.iter().map(|v| v.ln()).sum::<f64>() / above.len() as f64).exp()
         });
         let filter = ridge.map_or(Ridge::GeometricMean, Ridge::Fixed);
-        let polar = self.polar();
-        let Solution { coefficients, facts } = solve(&polar, &self.classes, count, filter).unwrap().unwrap();
+        let polar = self.polar().scaled(&roots);
+        let Solution { coefficients, facts } = solve(&polar, &self.classes, count, filter, weights).unwrap().unwrap();
         assert!((facts.ridge / expected - 1.0).abs() < 2e-5, "lambda {} instead of {expected}", facts.ridge);
-        let y = Mat::from_fn(count, n, |c, i| f64::from(u8::from(self.classes[i] == c)));
+        let y = Mat::from_fn(count, n, |c, i| if self.classes[i] == c { roots[i] } else { 0.0 });
         let shifted = &k + Mat::<f64>::identity(n, n) * faer::Scale(expected);
         let a = shifted.partial_piv_lu().solve(y.transpose()).transpose().to_owned();
         let error = ((&coefficients - &a) * &k).norm_max();
         assert!(error < 1e-5, "scores are off by {error:e}");
         let residual = &a * &k - &y;
-        assert!((facts.train_mse - residual.squared_norm_l2() / n as f64).abs() < 1e-6);
+        assert!((facts.train_mse - residual.squared_norm_l2() / mass).abs() < 1e-6);
         let inverse = shifted.partial_piv_lu().solve(Mat::<f64>::identity(n, n));
         let right = (0..n).filter(|&i| {
             let score = |c: usize| y[(c, i)] - a[(c, i)] / inverse[(i, i)];
             (0..count).all(|c| c == self.classes[i] || score(c) < score(self.classes[i]))
         });
         // Single precision may decide a tie differently.
-        let off = facts.leave_one_out.unwrap() - right.count() as f64 / n as f64;
-        assert!(off.abs() < 2.5 / n as f64, "leave-one-out accuracy is off by {off}");
+        let off = facts.leave_one_out.unwrap() - right.map(weight).sum::<f64>() / mass;
+        assert!(
+            off.abs() < 2.5 * (0..n).map(weight).fold(0.0, f64::max) / mass,
+            "leave-one-out accuracy is off by {off}"
+        );
     }
 }
 
@@ -100,6 +113,19 @@ fn the_solution_is_that_of_double_precision() {
     Data::new(700, 24, 5).check(Some(0.3));
     Data::new(600, 24, 1).check(None);
     Data::new(600, 24, 90).check(None);
+}
+
+#[test]
+fn weighted_samples_have_the_solution_of_double_precision() {
+    for (n, ridge) in [(300, None), (1025, None), (700, Some(0.3))] {
+        let weights: Vec<f64> = (0..n).map(|i| [0.2, 1.0, 3.0, 10.0][i * 5 % 4]).collect();
+        Data::new(n, 24, 5).check_weighted(ridge, Some(&weights));
+    }
+    // Copies with weights of their own.
+    let mut data = Data::new(600, 24, 4);
+    (0..80).for_each(|i| data.repeat(7 * i, 1.0, 0.0));
+    let weights: Vec<f64> = (0..680).map(|i| 0.5 + (i % 3) as f64).collect();
+    data.check_weighted(None, Some(&weights));
 }
 
 #[test]
@@ -153,8 +179,8 @@ fn samples_without_features_take_no_part() {
     let mut data = Data::new(9, 24, 3);
     data.x.fill(0.0);
     let polar = data.polar();
-    assert!(solve(&polar, &data.classes, 3, Ridge::GeometricMean).unwrap().is_none());
-    let Solution { coefficients, facts } = solve(&polar, &data.classes, 3, Ridge::Fixed(0.5)).unwrap().unwrap();
+    assert!(solve(&polar, &data.classes, 3, Ridge::GeometricMean, None).unwrap().is_none());
+    let Solution { coefficients, facts } = solve(&polar, &data.classes, 3, Ridge::Fixed(0.5), None).unwrap().unwrap();
     let expected = Mat::from_fn(3, 9, |c, i| if data.classes[i] == c { 2.0 } else { 0.0 });
     assert!((coefficients - expected).norm_max() < 1e-6);
     assert!((facts.train_mse - 1.0).abs() < 1e-6);
@@ -170,7 +196,7 @@ fn one_sample_is_enough() {
 fn a_ridge_may_exceed_the_energy_of_all_samples() {
     let data = Data::new(40, 24, 2);
     for ridge in [1e3, 1e13, 1e20] {
-        let facts = solve(&data.polar(), &data.classes, 2, Ridge::Fixed(ridge)).unwrap().unwrap().facts;
+        let facts = solve(&data.polar(), &data.classes, 2, Ridge::Fixed(ridge), None).unwrap().unwrap().facts;
         let (k, y) = (data.kernel(), Mat::from_fn(2, 40, |c, i| f64::from(u8::from(data.classes[i] == c))));
         let shifted = k + Mat::<f64>::identity(40, 40) * faer::Scale(ridge);
         let residual = shifted.partial_piv_lu().solve(y.transpose()) * faer::Scale(ridge);
@@ -197,10 +223,10 @@ fn lengths_may_differ_by_orders_of_magnitude() {
 fn a_ridge_that_single_precision_cannot_resolve_is_left_to_double_precision() {
     let mut data = Data::new(600, 24, 4);
     (0..50).for_each(|i| data.repeat(7 * i, 1.0, 0.0));
-    assert!(solve(&data.polar(), &data.classes, 4, Ridge::Fixed(1e-9)).unwrap().is_none());
+    assert!(solve(&data.polar(), &data.classes, 4, Ridge::Fixed(1e-9), None).unwrap().is_none());
     // Two features: the kernel matrix has far less eigenvalues than rows.
     let flat = Data::new(1200, 2, 4);
-    assert!(solve(&flat.polar(), &flat.classes, 4, Ridge::GeometricMean).unwrap().is_none());
+    assert!(solve(&flat.polar(), &flat.classes, 4, Ridge::GeometricMean, None).unwrap().is_none());
 }
 
 #[test]
@@ -225,7 +251,7 @@ fn what_lies_outside_is_that_of_double_precision() {
 fn the_number_of_threads_changes_nothing() {
     let mut data = Data::new(1300, 24, 5);
     (0..20).for_each(|i| data.repeat(11 * i, 1.0, 1e-4));
-    let solve = || solve(&data.polar(), &data.classes, 5, Ridge::GeometricMean).unwrap().unwrap();
+    let solve = || solve(&data.polar(), &data.classes, 5, Ridge::GeometricMean, None).unwrap().unwrap();
     let on = |threads: usize| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(solve);
     let (one, three) = (on(1), on(3));
     assert_eq!(one.facts, three.facts);
@@ -240,7 +266,8 @@ fn estimates_decide_only_what_they_resolve() {
     let polar = data.polar();
     let shifted = Shifted::new(&polar, 0.1);
     let factor = || shifted.factor().unwrap().unwrap();
-    let x = shifted.coefficients(&factor(), &data.classes, 5, 1e-5).unwrap();
+    let ones = vec![1.0; data.classes.len()];
+    let x = shifted.coefficients(&factor(), &data.classes, 5, &ones, 1e-5).unwrap();
     let diagonal = factor().into_inverse_diagonal();
     let expected = (0..2300).filter(|&i| {
         let own = diagonal[i] * shifted.inverse[i].powi(2);
@@ -249,5 +276,6 @@ fn estimates_decide_only_what_they_resolve() {
     });
     let expected = expected.count();
     assert!((1000..2200).contains(&expected));
-    assert_eq!(left_out::right(factor(), x.as_ref(), &data.classes, &shifted.inverse), expected);
+    let right = left_out::right(factor(), x.as_ref(), &data.classes, &shifted.inverse, &ones);
+    assert_eq!(right.into_iter().filter(|right| *right).count(), expected);
 }

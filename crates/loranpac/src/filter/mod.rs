@@ -17,7 +17,7 @@ use faer::{Mat, Scale};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use novelty::Novelty;
-pub(crate) use problem::{Limits, Problem, Side};
+pub(crate) use problem::{Limits, Problem, Side, share};
 
 use crate::error::Error;
 use crate::linalg::squared_norm;
@@ -119,7 +119,7 @@ pub fn solve<T: Scalar>(stats: &mut Statistics<T>, filter: Filter, max_rank: usi
     // Without dropping, J U is formed as in the paper: a rounded product with its noise. The N that the statistics
     // maintain has exact zeros along null directions, and would hide the collapse.
     let literal = stats.keeps_null_directions();
-    let (samples, labelled, limits) = (stats.samples() as f64, stats.labelled(), limits(stats, max_rank));
+    let (mass, labelled, limits) = (stats.masses().all, stats.labelled(), limits(stats, max_rank));
     let filtered = literal.then(|| stats.project_label_sums());
     let (gram, targets) = stats.gram_and_cross();
     let problem = Problem { gram, targets, side: Side::Primal { filtered }, limits, labelled };
@@ -128,11 +128,11 @@ pub fn solve<T: Scalar>(stats: &mut Statistics<T>, filter: Filter, max_rank: usi
         // W H - Y|^2 = tr(X S X') - 2 tr(X N') + |Y|^2 for any X.
         let (curved, n) = (&x * stats.gram().to_matrix(), stats.cross());
         let error: f64 = (0..x.ncols()).map(|j| x.col(j).transpose() * (curved.col(j) - n.col(j) * Scale(2.0))).sum();
-        facts.train_mse = labelled + error / samples;
+        facts.train_mse = labelled + error / mass;
     }
     // The part that the latest task's cut removed is orthogonal to the directions that W uses, and costs nothing here.
     let lost = stats.losses().lost;
-    facts.train_mse_upper = (facts.train_mse + lost * squared_norm(x.as_ref()) / samples).max(0.0);
+    facts.train_mse_upper = (facts.train_mse + lost * squared_norm(x.as_ref()) / mass).max(0.0);
     facts.train_mse = facts.train_mse.max(0.0);
     Ok(Solution { coefficients: x, facts })
 }
@@ -142,6 +142,7 @@ pub(crate) fn limits<T: Scalar>(stats: &Statistics<T>, max_rank: usize) -> Limit
     Limits {
         width: stats.basis().width(),
         samples: stats.samples(),
+        mass: stats.masses().all,
         max_rank,
         keep_null: stats.keeps_null_directions(),
         on_grid: stats.is_on_grid(),

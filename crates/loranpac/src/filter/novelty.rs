@@ -96,7 +96,7 @@ mod tests {
         gram.set_matrix(with_spectrum(&values).as_ref());
         let known = Mat::from_fn(5, values.len(), |i, j| ((i * 31 + j * 7) % 17) as f64 - 8.0);
         let energies: Vec<f64> = (0..5).map(|i| 1.5 * known.row(i).squared_norm_l2()).collect();
-        let limits = Limits { width: 100, samples: 80, max_rank: 1000, keep_null: false, on_grid: false };
+        let limits = Limits { width: 100, samples: 80, mass: 80.0, max_rank: 1000, keep_null: false, on_grid: false };
         let truncation = Truncation::Rank(40);
         for filter in [Filter::Hard { truncation, ridge: 0.0 }, Filter::Soft(Ridge::Fixed(0.1))] {
             for dual in [false, true] {

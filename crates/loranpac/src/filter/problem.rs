@@ -42,6 +42,8 @@ pub(crate) enum Side<'a> {
     Dual {
         /// The class of each sample, if K has a row for every sample: leave-one-out scores need it.
         classes: Option<&'a [usize]>,
+        /// The weight of each sample, unless all are 1.
+        weights: Option<&'a [f64]>,
     },
 }
 
@@ -52,6 +54,8 @@ pub(crate) struct Limits {
     pub width: usize,
     /// M; K may have fewer rows.
     pub samples: usize,
+    /// The sum of their weights.
+    pub mass: f64,
     /// r_max.
     pub max_rank: usize,
     /// Whether null directions are kept.
@@ -77,7 +81,7 @@ impl Problem<'_> {
                     ridge,
                     spectrum: None,
                     cut: 0.0,
-                    train_mse: self.labelled - self.fitted(&x, ridge) / self.limits.samples as f64,
+                    train_mse: self.labelled - self.fitted(&x, ridge) / self.limits.mass,
                     train_mse_upper: 0.0,
                     leave_one_out: self.left_out(&x)?,
                 }
@@ -120,7 +124,7 @@ impl Problem<'_> {
                 ridge,
                 spectrum: Spectrum::of(mu, k).map(|s| Spectrum { smallest_kept: value(mu, k - 1), ..s }),
                 cut: mu.get(k).copied().filter(|value| *value > rounding(mu)).unwrap_or(0.0),
-                train_mse: labelled - fitted / limits.samples as f64,
+                train_mse: labelled - fitted / limits.mass,
                 train_mse_upper: 0.0,
                 leave_one_out: None,
             });
@@ -141,7 +145,7 @@ impl Problem<'_> {
                 let mu = self.gram.eigenvalues()?;
                 self.limits.kept(&mu, truncation).checked_sub(1).map_or(floor, |last| mu[last])
             }
-            (Ridge::LeaveOneOut, Side::Dual { classes: Some(_) }) => return self.best_ridge(floor),
+            (Ridge::LeaveOneOut, Side::Dual { classes: Some(_), .. }) => return self.best_ridge(floor),
             // Evicted samples cannot be left out.
             (Ridge::GeometricMean | Ridge::LeaveOneOut, _) => self.geometric_mean(floor)?,
         };
@@ -209,16 +213,24 @@ impl Problem<'_> {
     /// Returns the leave-one-out accuracy of the soft filter for `x = Y (K + lambda I)^-1`, whose factor K still holds:
     /// without sample i, the scores of sample i are `y_i - x_i / (K + lambda I)^-1_ii`, for the same lambda.
     fn left_out(&mut self, x: &Mat<f64>) -> Result<Option<f64>, Error> {
-        let Side::Dual { classes: Some(classes) } = self.side else { return Ok(None) };
+        let Side::Dual { classes: Some(classes), weights } = self.side else { return Ok(None) };
         let diagonal = self.gram.inverse_diagonal();
         let scores = left_out_scores(self.targets, x, &diagonal);
-        let right = classes.iter().enumerate().filter(|(i, class)| {
-            let best =
-                (0..scores.nrows()).fold(0, |best, c| if scores[(c, *i)] > scores[(best, *i)] { c } else { best });
-            best == **class
+        let right = classes.iter().enumerate().map(|(i, class)| {
+            let best = (0..scores.nrows()).fold(0, |best, c| if scores[(c, i)] > scores[(best, i)] { c } else { best });
+            best == *class
         });
-        Ok(Some(right.count() as f64 / classes.len() as f64))
+        Ok(Some(share(right, weights)))
     }
+}
+
+/// Returns the share of samples, by weight, for which something is true.
+pub(crate) fn share(right: impl ExactSizeIterator<Item = bool>, weights: Option<&[f64]>) -> f64 {
+    let Some(weights) = weights else {
+        let all = right.len() as f64;
+        return right.filter(|right| *right).count() as f64 / all;
+    };
+    right.zip(weights).filter(|(right, _)| *right).map(|(_, weight)| weight).sum::<f64>() / weights.iter().sum::<f64>()
 }
 
 /// Returns the scores of each sample by the classifier that is formed without it, c x n.

@@ -62,6 +62,12 @@ impl Polar {
         Polar { directions, lengths }
     }
 
+    /// Multiplies the samples by numbers above 0.
+    pub(crate) fn scaled(mut self, factors: &[f64]) -> Self {
+        self.lengths.iter_mut().zip(factors).for_each(|(length, factor)| *length *= factor);
+        self
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.lengths.len()
     }

@@ -36,7 +36,7 @@ pub use fecam::FeCam;
 pub use fly_cl::FlyCl;
 pub use holdout::{GRID, validation_errors};
 pub use incremental_svd::IncrementalSvd;
-pub use kernel::{Evicted, KernelModel, KernelState};
+pub use kernel::{Evicted, KeptWeights, KernelModel, KernelState};
 pub use klda::Klda;
 pub use knn::Knn;
 pub use lda::Lda;

@@ -67,6 +67,31 @@ impl Model {
         self.learn_with(x.into_features(self.space().dim())?, &labels, &mut drop)
     }
 
+    /// Learns a task whose samples have weights from 0 on: a sample of weight 2 is learned as if it were there twice, and one of weight
+    /// 0 not at all. The classifier is the weighted least-squares solution. [`Features::weighted`] gives weights to samples of other
+    /// calls, such as [`Model::unlearn`].
+    ///
+    /// ```
+    /// use loranpac::{Label, Model};
+    ///
+    /// let mut model = Model::builder(2).width(500).build()?;
+    /// model.learn_weighted(&[1.0, 0.1, 0.1, 1.0, 1.0, 0.2], &["east", "north", "north"], &[1.0, 1.0, 0.0])?;
+    /// assert_eq!(model.counts(), [1, 1]);
+    /// # Ok::<(), loranpac::Error>(())
+    /// ```
+    pub fn learn_weighted<'x, L>(
+        &mut self,
+        x: impl IntoFeatures<'x>,
+        labels: &[L],
+        weights: &'x [f64],
+    ) -> Result<(), Error>
+    where
+        L: Clone + Into<Label>,
+    {
+        let x = x.into_features(self.space().dim())?.weighted(weights)?;
+        self.learn(x, labels)
+    }
+
     /// Returns the classifier of everything learned so far. Further learning does not change it.
     pub fn classifier(&mut self) -> Result<Classifier, Error> {
         either!(self, model => model.classifier())

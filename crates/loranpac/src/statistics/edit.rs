@@ -3,7 +3,7 @@
 use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Mat, MatMut};
 
-use super::Statistics;
+use super::{Statistics, scale_columns};
 use crate::basis::{BLOCK, Split};
 use crate::delta::Delta;
 use crate::error::Error;
@@ -66,6 +66,7 @@ impl<T: Scalar> Statistics<T> {
         self.cross.resize_with(all, rank, |_, _| 0.0);
         for (i, &class) in classes.iter().enumerate() {
             self.counts[class] += other.counts[i];
+            self.masses.classes[class] += other.masses.classes[i];
             if let (Some(sum), Some(added)) = (self.sums.get_mut(class), other.sums.get(i)) {
                 sum.to_mut().iter_mut().zip(added.iter()).for_each(|(sum, v)| *sum += *v);
             }
@@ -86,6 +87,7 @@ impl<T: Scalar> Statistics<T> {
             }
         }
         self.samples += other.samples;
+        self.masses.all += other.masses.all;
         let mut past = other.losses;
         past.add(other.latest_cut);
         self.losses.add(std::mem::take(&mut self.latest_cut));
@@ -110,6 +112,7 @@ impl<T: Scalar> Statistics<T> {
             self.sums.remove(class);
         }
         self.counts.remove(class);
+        self.masses.classes.remove(class);
         let place = |i: usize| if i < class { i } else { i + 1 };
         self.cross = Mat::from_fn(self.counts.len(), self.cross.ncols(), |i, j| self.cross[(place(i), j)]);
         Delta::of_classes(0..self.counts.len(), self.counts.len())
@@ -117,7 +120,18 @@ impl<T: Scalar> Statistics<T> {
 
     /// Moves samples `h` (E x m, destroyed) from their classes to others; only J and N change. Returns the number of
     /// samples that could not be checked; see [`Statistics::unlearn`].
-    pub fn relabel(&mut self, mut h: MatMut<'_, T>, from: &[usize], to: &[usize]) -> Result<(usize, Delta), Error> {
+    pub fn relabel(&mut self, h: MatMut<'_, T>, from: &[usize], to: &[usize]) -> Result<(usize, Delta), Error> {
+        self.relabel_weighted(h, from, to, None)
+    }
+
+    /// The same for samples that were learned with these weights.
+    pub fn relabel_weighted(
+        &mut self,
+        mut h: MatMut<'_, T>,
+        from: &[usize],
+        to: &[usize],
+        weights: Option<&[f64]>,
+    ) -> Result<(usize, Delta), Error> {
         assert_eq!((h.ncols(), h.ncols()), (from.len(), to.len()));
         self.check_counts(from)?;
         let all = to.iter().map(|class| class + 1).max().unwrap_or(0).max(self.counts.len());
@@ -125,15 +139,18 @@ impl<T: Scalar> Statistics<T> {
         let kept = h.rb().to_owned();
         let (known, outside) = self.coordinates(h.rb_mut());
         self.check_learned(&outside, &norms)?;
-        let unchecked = self.unproven(&known, from)?;
+        let unchecked = self.unproven(&scaled(&known, weights), from, weights)?;
         self.losses.assumed += unchecked;
         self.add_classes(all);
         self.cross.resize_with(all, self.basis.rank(), |_, _| 0.0);
         for sample in 0..from.len() {
-            for (class, sign) in [(from[sample], -1.0), (to[sample], 1.0)] {
-                self.shift(class, sign, kept.col(sample), known.col(sample));
-                self.counts[class] = self.counts[class].wrapping_add_signed(sign as isize);
-            }
+            let weight = weights.map_or(1.0, |weights| weights[sample]);
+            self.shift(from[sample], -weight, kept.col(sample), known.col(sample));
+            self.shift(to[sample], weight, kept.col(sample), known.col(sample));
+            self.counts[from[sample]] -= 1;
+            self.counts[to[sample]] += 1;
+            self.masses.subtract(from[sample], weight);
+            self.masses.add(to[sample], weight);
         }
         Ok((unchecked, Delta::of_classes(from.iter().chain(to).copied(), self.counts.len())))
     }
@@ -145,7 +162,17 @@ impl<T: Scalar> Statistics<T> {
     /// or if N has another label for them. If there are at least as many samples as directions, none of these checks
     /// can decide: samples that were never learned may go undetected. The number of unchecked samples is returned, and
     /// counted in [`super::Losses::assumed`].
-    pub fn unlearn(&mut self, mut h: MatMut<'_, T>, classes: &[usize]) -> Result<(usize, Delta), Error> {
+    pub fn unlearn(&mut self, h: MatMut<'_, T>, classes: &[usize]) -> Result<(usize, Delta), Error> {
+        self.unlearn_weighted(h, classes, None)
+    }
+
+    /// The same for samples that were learned with these weights.
+    pub fn unlearn_weighted(
+        &mut self,
+        mut h: MatMut<'_, T>,
+        classes: &[usize],
+        weights: Option<&[f64]>,
+    ) -> Result<(usize, Delta), Error> {
         assert_eq!(h.ncols(), classes.len());
         if self.losses.cuts > 0 || self.latest_cut.directions > 0 {
             return Err(Error::NotExact { cuts: self.losses.cuts.max(1) });
@@ -153,14 +180,16 @@ impl<T: Scalar> Statistics<T> {
         self.check_counts(classes)?;
         let norms = cleared_norms(h.rb_mut());
         let kept = h.rb().to_owned();
-        let (known, outside) = self.coordinates(h.rb_mut());
+        let (unscaled, outside) = self.coordinates(h.rb_mut());
         self.check_learned(&outside, &norms)?;
-        let unchecked = self.unproven(&known, classes)?;
+        let known = scaled(&unscaled, weights);
+        let unchecked = self.unproven(&known, classes, weights)?;
         // `unproven` has applied all pending increments of S; this copies S, so that it can be restored.
         let old = self.gram.clone();
         self.gram().subtract(known.as_ref());
         // The remainder of a direction that only these samples had is rounding of its coordinates.
-        let longest = norms.iter().copied().fold(0.0, f64::max);
+        let weight = |sample: usize| weights.map_or(1.0, |weights| weights[sample]);
+        let longest = norms.iter().enumerate().map(|(i, norm)| norm * weight(i).sqrt()).fold(0.0, f64::max);
         let floor = 4.0 * self.drop.max(1.0) * T::EPSILON * longest * longest;
         let floor = if old.is_on_grid() { floor.max(old.rounding_floor()) } else { floor };
         let left = self.samples.saturating_sub(classes.len()).max(1) as f64;
@@ -195,8 +224,9 @@ impl<T: Scalar> Statistics<T> {
         };
         self.losses.dropped += eigen.values[rank - removed..].iter().map(|value| value.abs()).sum::<f64>();
         for (sample, &class) in classes.iter().enumerate() {
-            self.shift(class, -1.0, kept.col(sample), known.col(sample));
+            self.shift(class, -weight(sample), kept.col(sample), unscaled.col(sample));
             self.counts[class] -= 1;
+            self.masses.subtract(class, weight(sample));
         }
         self.samples -= classes.len();
         if removed > 0 || !self.basis.is_whole() {
@@ -226,10 +256,10 @@ impl<T: Scalar> Statistics<T> {
     /// Returns how many of the samples with coordinates C in the basis are not proven to have been learned, each once,
     /// under these classes: none or all of them.
     ///
-    /// Samples that are linearly independent of each other and of all others have `C' S^-1 C = I` and `N S^-1 C = Y`,
+    /// The coordinates are multiplied by the roots of the weights. Samples that are linearly independent of each other and of all others have `C' S^-1 C = I` and `N S^-1 C = Y`,
     /// and random features give no other sample these values. A sample that cannot be part of S, or that clearly has
     /// the label of another class, is refused.
-    fn unproven(&mut self, known: &Mat<f64>, classes: &[usize]) -> Result<usize, Error> {
+    fn unproven(&mut self, known: &Mat<f64>, classes: &[usize], weights: Option<&[f64]>) -> Result<usize, Error> {
         let m = classes.len();
         self.settle();
         if self.losses.cuts > 0 || self.latest_cut.directions > 0 || self.gram.rank() == 0 {
@@ -242,7 +272,11 @@ impl<T: Scalar> Statistics<T> {
             outcome => outcome?,
         }
         let leverages = &inverted * known - Mat::<f64>::identity(m, m);
-        let labels = &self.cross * inverted.transpose();
+        let mut labels = &self.cross * inverted.transpose();
+        if let Some(weights) = weights {
+            let inverse: Vec<f64> = weights.iter().map(|weight| 1.0 / weight).collect();
+            scale_columns(labels.as_mut(), &inverse);
+        }
         let off = |sample: usize, class: usize| {
             let expected = |c: usize| if c == class { 1.0 } else { 0.0 };
             (0..labels.nrows()).map(|c| (labels[(c, sample)] - expected(c)).abs()).fold(0.0, f64::max)
@@ -295,12 +329,21 @@ impl<T: Scalar> Statistics<T> {
         Ok(())
     }
 
-    /// Adds a sample to a class in J and N, or subtracts it.
-    fn shift(&mut self, class: usize, sign: f64, h: faer::ColRef<'_, T>, known: faer::ColRef<'_, f64>) {
-        let scale = T::from_f64(sign);
+    /// Adds a multiple of a sample to a class in J and N.
+    fn shift(&mut self, class: usize, factor: f64, h: faer::ColRef<'_, T>, known: faer::ColRef<'_, f64>) {
+        let scale = T::from_f64(factor);
         if let Some(sum) = self.sums.get_mut(class) {
             sum.to_mut().iter_mut().zip(h.iter()).for_each(|(sum, v)| *sum += *v * scale);
         }
-        (0..known.nrows()).for_each(|i| self.cross[(class, i)] += sign * known[i]);
+        (0..known.nrows()).for_each(|i| self.cross[(class, i)] += factor * known[i]);
     }
+}
+
+/// Returns coordinates, multiplied by the roots of weights.
+fn scaled(known: &Mat<f64>, weights: Option<&[f64]>) -> Mat<f64> {
+    let mut scaled = known.clone();
+    if let Some(weights) = weights {
+        scale_columns(scaled.as_mut(), weights);
+    }
+    scaled
 }

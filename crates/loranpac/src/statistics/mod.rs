@@ -12,7 +12,7 @@ use faer::{Accum, Mat, MatMut, MatRef};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-pub use state::{State, Step};
+pub use state::{Masses, State, Step};
 
 use crate::basis::{Basis, Split};
 use crate::buffer::Buffer;
@@ -101,6 +101,23 @@ impl Losses {
     }
 }
 
+/// The weights of samples.
+#[derive(Debug, Clone, Copy)]
+pub struct Weighted<'a> {
+    /// The weight of each sample: the sum of those of its copies.
+    pub weights: &'a [f64],
+    /// How many copies of it there are.
+    pub copies: &'a [usize],
+}
+
+/// Multiplies columns by the roots of weights.
+fn scale_columns(a: MatMut<'_, f64>, weights: &[f64]) {
+    for (column, weight) in a.col_iter_mut().zip(weights) {
+        let root = weight.sqrt();
+        column.iter_mut().for_each(|value| *value *= root);
+    }
+}
+
 /// Everything that the closed-form classifier needs:
 ///
 /// ```text
@@ -109,7 +126,8 @@ impl Losses {
 /// M, n_c     samples in all and per class
 /// ```
 ///
-/// Where Q is the identity, N is J, and there is no other.
+/// A sample of weight w enters all of them as `sqrt(w) h` with the label `sqrt(w) y`, and counts w in M and n_c where these stand
+/// for `|Y|^2`. Where Q is the identity, N is J, and there is no other.
 #[derive(Debug, Clone)]
 pub struct Statistics<T> {
     basis: Basis<T>,
@@ -122,6 +140,8 @@ pub struct Statistics<T> {
     sums: Vec<Buffer<T>>,
     counts: Vec<usize>,
     samples: usize,
+    /// The sums of their weights.
+    masses: Masses,
     losses: Losses,
     /// The cut after the latest task; it is added to the losses when the next task is learned.
     latest_cut: Cut,
@@ -141,6 +161,7 @@ impl<T: Scalar> Statistics<T> {
             sums: Vec::new(),
             counts: Vec::new(),
             samples: 0,
+            masses: Masses::default(),
             losses: Losses::default(),
             latest_cut: Cut::default(),
             outside: false,
@@ -247,10 +268,20 @@ impl<T: Scalar> Statistics<T> {
         &self.counts
     }
 
-    /// Returns the share of the samples whose class is still in the model: 1, unless a class was forgotten.
+    /// Returns the sums of the weights of samples; they are the numbers of samples if all weights are 1.
+    pub fn masses(&self) -> &Masses {
+        &self.masses
+    }
+
+    /// Returns whether any sample had a weight other than 1.
+    pub fn is_weighted(&self) -> bool {
+        !self.masses.are_counts(&self.counts, self.samples)
+    }
+
+    /// Returns the share of the samples, by weight, whose class is still in the model: 1, unless a class was forgotten.
     /// `|Y|^2 / M`.
     pub fn labelled(&self) -> f64 {
-        self.counts.iter().sum::<usize>() as f64 / self.samples as f64
+        self.masses.classes.iter().sum::<f64>() / self.masses.all
     }
 
     /// Returns the losses of past cuts: those before the latest task's own.
@@ -286,25 +317,40 @@ impl<T: Scalar> Statistics<T> {
     ///
     /// N needs no product with J: with `H = Q C + Qn Rn`, `(J + Y H') [Q Qn] = [N + Y C',  J Qn + Y Rn']`, and
     /// `J Qn = 0` as long as J lies in the span of Q.
-    pub fn absorb(&mut self, mut h: MatMut<'_, T>, classes: &[usize]) -> Delta {
+    pub fn absorb(&mut self, h: MatMut<'_, T>, classes: &[usize]) -> Delta {
+        self.absorb_weighted(h, classes, None)
+    }
+
+    /// The same for weighted samples. The basis does not depend on the weights.
+    pub fn absorb_weighted(
+        &mut self,
+        mut h: MatMut<'_, T>,
+        classes: &[usize],
+        weighted: Option<Weighted<'_>>,
+    ) -> Delta {
         let width = self.basis.width();
+        let weight = |sample: usize| weighted.map_or(1.0, |weighted| weighted.weights[sample]);
+        let copies = |sample: usize| weighted.map_or(1, |weighted| weighted.copies[sample]);
         assert_eq!((h.nrows(), h.ncols()), (width, classes.len()));
         let norms = cleared_norms(h.rb_mut());
         self.losses.add(std::mem::take(&mut self.latest_cut));
         let known_classes = self.counts.len();
         let all_classes = classes.iter().map(|class| class + 1).max().unwrap_or(0).max(known_classes);
         self.add_classes(all_classes);
-        classes.iter().for_each(|&class| self.counts[class] += 1);
-        self.samples += classes.len();
+        for (sample, &class) in classes.iter().enumerate() {
+            self.counts[class] += copies(sample);
+            self.samples += copies(sample);
+            self.masses.add(class, weight(sample));
+        }
 
         if !self.basis.is_whole() {
-            self.add_label_sums(h.rb(), classes);
+            self.add_label_sums(h.rb(), classes, weight);
         }
         let rank = self.basis.rank();
-        let Split { known, new, left_out } = self.basis.absorb(h, &norms, self.drop * T::EPSILON);
+        let Split { mut known, mut new, left_out } = self.basis.absorb(h, &norms, self.drop * T::EPSILON);
         // |H H' - (H - R) (H - R)'| <= sum of 2 |h| |r| + |r|^2
-        let change = |(norm, left): (&f64, &f64)| left * (2.0 * norm + left);
-        self.losses.dropped += norms.iter().zip(&left_out).map(change).sum::<f64>();
+        let change = |(i, (norm, left)): (usize, (&f64, &f64))| weight(i) * left * (2.0 * norm + left);
+        self.losses.dropped += norms.iter().zip(&left_out).enumerate().map(change).sum::<f64>();
 
         // Column after column, as N is stored.
         let mut cross = Mat::zeros(all_classes, rank + new.nrows());
@@ -315,7 +361,8 @@ impl<T: Scalar> Statistics<T> {
             } else {
                 new.row(i - rank)
             };
-            classes.iter().zip(added.iter()).for_each(|(&class, value)| column[class] += value);
+            let added = classes.iter().zip(added.iter()).enumerate();
+            added.for_each(|(sample, (&class, value))| column[class] += weight(sample) * value);
         });
         if self.outside {
             // J has components outside the old basis, which may lie along the new directions.
@@ -323,10 +370,14 @@ impl<T: Scalar> Statistics<T> {
             cross.as_mut().subcols_mut(rank, new.nrows()).copy_from(onto);
         }
         self.cross = cross;
+        if let Some(Weighted { weights, .. }) = weighted {
+            scale_columns(known.as_mut(), weights);
+            scale_columns(new.as_mut(), weights);
+        }
         let mut delta = Delta::of_classes(classes.iter().copied(), all_classes);
         let whole = self.basis.is_whole();
         if whole {
-            let energy: f64 = norms.iter().map(|norm| norm * norm).sum();
+            let energy: f64 = norms.iter().enumerate().map(|(i, norm)| weight(i) * (norm * norm)).sum();
             let changed = self.set_grid(self.fits_grid(self.trace() + energy));
             if changed || classes.len() * SMALL_SHARE > width {
                 self.gram().add(known.as_ref());
@@ -352,6 +403,7 @@ impl<T: Scalar> Statistics<T> {
     /// Adds classes without samples, up to this number of classes.
     fn add_classes(&mut self, classes: usize) {
         self.counts.resize(classes, 0);
+        self.masses.classes.resize(classes, 0.0);
         if !self.basis.is_whole() {
             let width = self.basis.width();
             self.sums.resize_with(classes, || Buffer::from(vec![T::from_f64(0.0); width]));
@@ -359,7 +411,7 @@ impl<T: Scalar> Statistics<T> {
     }
 
     /// Adds samples to the label sums J (Algorithm 5).
-    fn add_label_sums(&mut self, h: MatRef<'_, T>, classes: &[usize]) {
+    fn add_label_sums(&mut self, h: MatRef<'_, T>, classes: &[usize], weight: impl Fn(usize) -> f64 + Sync) {
         const ROWS: usize = 2048;
         let mut samples = vec![Vec::new(); self.sums.len()];
         classes.iter().enumerate().for_each(|(sample, &class)| samples[class].push(sample));
@@ -367,8 +419,9 @@ impl<T: Scalar> Statistics<T> {
             |(sums, samples)| {
                 sums.to_mut().par_chunks_mut(ROWS).enumerate().for_each(|(part, sums)| {
                     for &sample in samples {
-                        let column = h.col(sample).subrows(part * ROWS, sums.len());
-                        sums.iter_mut().zip(column.iter()).for_each(|(sum, v)| *sum += *v);
+                        let (column, weight) =
+                            (h.col(sample).subrows(part * ROWS, sums.len()), T::from_f64(weight(sample)));
+                        sums.iter_mut().zip(column.iter()).for_each(|(sum, v)| *sum += *v * weight);
                     }
                 });
             },

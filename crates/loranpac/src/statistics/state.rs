@@ -31,6 +31,45 @@ pub enum Step {
     Grow(Factor),
 }
 
+/// Sums of the weights of samples.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Masses {
+    /// Of each class.
+    pub classes: Vec<f64>,
+    /// Of all samples, those of classes that were forgotten included.
+    pub all: f64,
+}
+
+impl Masses {
+    /// Returns the sums for samples of weight 1.
+    pub(crate) fn of_counts(counts: &[usize], samples: usize) -> Self {
+        Masses { classes: counts.iter().map(|count| *count as f64).collect(), all: samples as f64 }
+    }
+
+    /// Returns whether all weights are 1, for these numbers of samples.
+    pub(crate) fn are_counts(&self, counts: &[usize], samples: usize) -> bool {
+        *self == Masses::of_counts(counts, samples)
+    }
+
+    /// Adds a sample to a known class.
+    pub(crate) fn add(&mut self, class: usize, weight: f64) {
+        self.classes[class] += weight;
+        self.all += weight;
+    }
+
+    /// Subtracts a sample from a class; rounding leaves nothing below 0.
+    pub(crate) fn subtract(&mut self, class: usize, weight: f64) {
+        self.classes[class] = (self.classes[class] - weight).max(0.0);
+        self.all = (self.all - weight).max(0.0);
+    }
+
+    /// Returns whether these are sums for this number of classes.
+    pub(crate) fn fits(&self, classes: usize) -> bool {
+        let valid = |mass: &f64| mass.is_finite() && *mass >= 0.0;
+        self.classes.len() == classes && self.classes.iter().chain([&self.all]).all(valid)
+    }
+}
+
 /// All parts of the statistics.
 pub struct State<T> {
     /// E.
@@ -51,6 +90,8 @@ pub struct State<T> {
     pub counts: Vec<usize>,
     /// Samples in all.
     pub samples: usize,
+    /// The sums of their weights; None if all weights are 1.
+    pub masses: Option<Masses>,
     /// The losses of past cuts.
     pub losses: Losses,
     /// The cut after the latest task.
@@ -65,8 +106,8 @@ impl<T: Scalar> Statistics<T> {
     /// Creates statistics from all their parts; returns None if their sizes do not fit together. S is computed on first
     /// use.
     pub fn from_state(state: State<T>) -> Option<Self> {
-        let State { width, rank, basis, rows, gram, cross, sums, counts, samples, losses, latest_cut, outside, drop } =
-            state;
+        let State { width, rank, basis, rows, gram, cross, sums, counts, samples, .. } = state;
+        let State { masses, losses, latest_cut, outside, drop, .. } = state;
         let mut known = 0;
         for step in &gram {
             known = match step {
@@ -88,7 +129,8 @@ impl<T: Scalar> Statistics<T> {
         let basis = Basis::from_parts(width, rank, basis, &rows)?;
         let sizes = known == rank && (cross.nrows(), cross.ncols()) == (classes, rank);
         let expected = if basis.is_whole() { 0 } else { classes };
-        if !sizes || sums.len() != expected || sums.iter().any(|sum| sum.len() != width) {
+        let masses = masses.unwrap_or_else(|| Masses::of_counts(&counts, samples));
+        if !masses.fits(classes) || !sizes || sums.len() != expected || sums.iter().any(|sum| sum.len() != width) {
             return None;
         }
         Some(Statistics {
@@ -99,6 +141,7 @@ impl<T: Scalar> Statistics<T> {
             sums,
             counts,
             samples,
+            masses,
             losses,
             latest_cut,
             outside,

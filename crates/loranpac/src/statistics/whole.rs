@@ -63,9 +63,9 @@ impl<T: Scalar> Statistics<T> {
         let width = self.basis.width();
         let never_cut = self.losses.cuts == 0 && self.latest_cut.directions == 0;
         self.basis.is_whole() && never_cut && self.samples >= width + width / MARGIN && {
-            let energy = |(n, count): (faer::RowRef<'_, f64>, &usize)| n.squared_norm_l2() / (*count as f64).powi(2);
-            let means = self.cross.row_iter().zip(&self.counts).map(energy).filter(|energy| *energy > 0.0);
-            trace / self.samples as f64 <= UNEVEN * means.fold(f64::INFINITY, f64::min)
+            let energy = |(n, mass): (faer::RowRef<'_, f64>, &f64)| n.squared_norm_l2() / mass.powi(2);
+            let means = self.cross.row_iter().zip(&self.masses.classes).map(energy).filter(|energy| *energy > 0.0);
+            trace / self.masses.all <= UNEVEN * means.fold(f64::INFINITY, f64::min)
         }
     }
 

@@ -47,13 +47,14 @@ struct Parquet {
     features: Column,
     /// Label, split and domain.
     tags: [Option<Column>; TAGS],
+    weights: Option<Column>,
     dim: usize,
     rows: usize,
     /// The row group to open next.
     group: usize,
     /// Rows that the open group still has, and its columns.
     left: usize,
-    open: Option<(ColumnReader, [Option<ColumnReader>; TAGS])>,
+    open: Option<(ColumnReader, [Option<ColumnReader>; TAGS], Option<ColumnReader>)>,
     /// Rows that were read.
     row: usize,
 }
@@ -78,10 +79,11 @@ impl Parquet {
         let tags = names::tags(path, &names, options, "label column")?.map(|tag| tag.map(column));
         values::check_features(&features.about).map_err(|reason| refuse(path, &features, reason))?;
         let tags = usable(path, tags)?;
+        let weights = names::weights(path, &names, options, "weights column")?.map(column);
         let (rows, dim) =
             shape(&file, features.leaf, shared.length()).map_err(|reason| refuse(path, &features, reason))?;
         let path = path.to_owned();
-        Ok(Parquet { path, shared, file, features, tags, dim, rows, group: 0, left: 0, open: None, row: 0 })
+        Ok(Parquet { path, shared, file, features, tags, weights, dim, rows, group: 0, left: 0, open: None, row: 0 })
     }
 
     /// Opens the next row group; false if there is none.
@@ -104,7 +106,8 @@ impl Parquet {
         for (open, tag) in tags.iter_mut().zip(&self.tags) {
             *open = tag.as_ref().map(|tag| reader(tag, false, Some(self.left))).transpose()?;
         }
-        self.open = Some((features, tags));
+        let weights = self.weights.as_ref().map(|column| reader(column, false, Some(self.left))).transpose()?;
+        self.open = Some((features, tags, weights));
         Ok(true)
     }
 }
@@ -133,7 +136,7 @@ impl Rows for Parquet {
                 continue;
             }
             let rows = wanted.min(self.left).min((BLOCK / self.dim).max(1));
-            let Some((features, tags)) = &mut self.open else { break };
+            let Some((features, tags, weights)) = &mut self.open else { break };
             let read = values::read_features(features, &self.features.about, (self.row, rows, self.dim), &mut piece.x);
             read.map_err(|reason| refuse(&self.path, &self.features, reason))?;
             for (at, tag) in self.tags.iter().enumerate() {
@@ -141,6 +144,10 @@ impl Rows for Parquet {
                     let read = values::read_labels(reader, &tag.about, (self.row, rows), &mut piece.tags[at]);
                     read.map_err(|reason| refuse(&self.path, tag, reason))?;
                 }
+            }
+            if let (Some(reader), Some(column)) = (weights, &self.weights) {
+                let read = values::read_weights(reader, &column.about, (self.row, rows), &mut piece.weights);
+                read.map_err(|reason| refuse(&self.path, column, reason))?;
             }
             self.left -= rows;
             self.row += rows;

@@ -128,6 +128,36 @@ pub(super) fn read_labels(
     Ok(())
 }
 
+/// Appends weights: (first row, number of rows).
+pub(super) fn read_weights(
+    reader: &mut ColumnReader,
+    about: &ColumnDescriptor,
+    (first, rows): (usize, usize),
+    out: &mut Vec<f64>,
+) -> Result<(), String> {
+    let (mut levels, before) = (Levels::default(), out.len());
+    match reader {
+        ColumnReader::FloatColumnReader(r) => {
+            levels.read(r, rows, |values| out.extend(values.iter().map(|&v| f64::from(v))))
+        }
+        ColumnReader::DoubleColumnReader(r) => levels.read(r, rows, |values| out.extend_from_slice(values)),
+        ColumnReader::Int32ColumnReader(r) => {
+            levels.read(r, rows, |values| out.extend(values.iter().map(|&v| f64::from(v))))
+        }
+        ColumnReader::Int64ColumnReader(r) => {
+            levels.read(r, rows, |values| out.extend(values.iter().map(|&v| v as f64)))
+        }
+        _ => Err("its type is unsupported for weights; float32, float64, int32 and int64 are supported".to_owned()),
+    }?;
+    if let Some(at) = levels.definition.iter().position(|&d| d < about.max_def_level()) {
+        return Err(format!("row {}: the weight is missing (null)", first + at));
+    }
+    match out.len() - before == rows {
+        true => Ok(()),
+        false => Err(format!("row {}: the column ends", first + out.len() - before)),
+    }
+}
+
 /// Where rows begin, and which values are null.
 #[derive(Default)]
 struct Levels {

@@ -6,7 +6,7 @@ use crate::delta::Delta;
 use crate::error::Error;
 use crate::features::Features;
 use crate::label::Label;
-use crate::learner::check_task;
+use crate::learner::check_weighted_task;
 use crate::lift::FeatureSpace;
 use crate::methods::Edited;
 use crate::methods::lifted::indices;
@@ -50,14 +50,17 @@ impl ExplicitModel {
 
     /// Moves samples that were learned under `from` to other labels; the spectrum does not change.
     pub fn relabel(&mut self, x: Features<'_>, from: &[Label], to: &[Label]) -> Result<Edited, Error> {
-        check_task(x, from, self.lifted.lift.dim())?;
-        check_task(x, to, self.lifted.lift.dim())?;
+        check_weighted_task(x, from, self.lifted.lift.dim())?;
+        check_weighted_task(x, to, self.lifted.lift.dim())?;
+        if let Some(present) = x.present() {
+            return self.relabel(present.features(), &present.of(from), &present.of(to));
+        }
         let old = from.iter().map(|label| self.table.find(label)).collect::<Result<Vec<_>, _>>()?;
         let mut table = self.table.clone();
         let new = indices(&mut table, to);
         // A classifier that shares S would force a copy of it.
         self.classifier = None;
-        let outcome = self.stats.relabel(self.lifted.lift(x), &old, &new);
+        let outcome = self.stats.relabel_weighted(self.lifted.lift(x), &old, &new, x.weights());
         self.lifted.wipe(0);
         let (unchecked, mut delta) = outcome?;
         self.table = table;
@@ -67,14 +70,17 @@ impl ExplicitModel {
 
     /// Removes samples that were learned under these labels, as if they had never been learned, to rounding.
     pub fn unlearn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<Edited, Error> {
-        check_task(x, labels, self.lifted.lift.dim())?;
+        check_weighted_task(x, labels, self.lifted.lift.dim())?;
+        if let Some(present) = x.present() {
+            return self.unlearn(present.features(), &present.of(labels));
+        }
         let classes = labels.iter().map(|label| self.table.find(label)).collect::<Result<Vec<_>, _>>()?;
         if x.len() >= self.stats.counts().iter().sum() {
             return Err(Error::NothingLeft { samples: x.len() });
         }
         // A classifier that shares S would force a copy of it.
         self.classifier = None;
-        let outcome = self.stats.unlearn(self.lifted.lift(x), &classes);
+        let outcome = self.stats.unlearn_weighted(self.lifted.lift(x), &classes, x.weights());
         self.lifted.wipe(0);
         let (unchecked, mut delta) = outcome?;
         self.remove_empty_classes(&mut delta);

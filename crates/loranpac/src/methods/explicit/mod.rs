@@ -1,9 +1,11 @@
 //! LoRanPAC on computed features (Algorithms 1 and 4), by sufficient statistics instead of an incremental SVD.
 
+mod distinct;
 mod edit;
 
 use std::sync::Arc;
 
+use distinct::Distinct;
 use faer::Mat;
 
 use super::lifted::{Lifted, indices};
@@ -16,7 +18,7 @@ use crate::features::Features;
 use crate::filter::{self, Facts, Filter, Novelty};
 use crate::gram::Grid;
 use crate::label::{Label, LabelTable};
-use crate::learner::{Learner, StreamSizes, Summary, check_task};
+use crate::learner::{Learner, StreamSizes, Summary, check_weighted_task};
 use crate::lift::{self, FeatureMap, FeatureSpace};
 use crate::plan::{Plan, basis_with_slack};
 use crate::statistics::Statistics;
@@ -92,7 +94,10 @@ impl ExplicitModel {
     /// Cost: `2 E d m` flops for the lift and `2 E r m` for the basis, in chunks, for tasks of any size. The only error
     /// after the input has been accepted is [`Error::Eigen`]: the whole task has then been learned, but not truncated.
     pub fn learn_with(&mut self, x: Features<'_>, labels: &[Label], changed: Receiver<'_>) -> Result<(), Error> {
-        check_task(x, labels, self.lifted.lift.dim())?;
+        check_weighted_task(x, labels, self.lifted.lift.dim())?;
+        if let Some(present) = x.present() {
+            return self.learn_with(present.features(), &present.of(labels), changed);
+        }
         self.classifier = None;
         let Config { chunk: most, schedule, max_rank, .. } = self.config;
         let mut outcome = Ok(());
@@ -100,7 +105,7 @@ impl ExplicitModel {
         for (part, labels) in x.chunks(chunk).zip(labels.chunks(chunk)) {
             let classes = indices(&mut self.table, labels);
             let rank = self.stats.basis().rank();
-            changed(self.stats.absorb(self.lifted.lift(part), &classes));
+            changed(self.absorb(part, &classes));
             if max_rank >= self.lifted.width() && self.stats.spans_all(self.stats.basis().rank() > rank) {
                 changed(self.stats.make_whole());
             }
@@ -111,6 +116,19 @@ impl ExplicitModel {
         self.lifted.wipe(chunk);
         outcome?;
         self.cut(changed)
+    }
+
+    /// Learns a chunk.
+    fn absorb(&mut self, x: Features<'_>, classes: &[usize]) -> Delta {
+        // Copies are null directions, which the literal minimum-norm solution keeps.
+        let distinct =
+            Distinct::of(x, classes).filter(|_| !self.stats.keeps_null_directions() || x.weights().is_some());
+        match distinct.as_ref().and_then(|distinct| Some((distinct, distinct.features()?))) {
+            Some((distinct, x)) => {
+                self.stats.absorb_weighted(self.lifted.lift(x), &distinct.classes, Some(distinct.weighted()))
+            }
+            None => self.stats.absorb(self.lifted.lift(x), classes),
+        }
     }
 
     /// Merges other models with the same lift, as if everything had been learned here. The basis is cut once, at the

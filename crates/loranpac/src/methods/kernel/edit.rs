@@ -10,7 +10,7 @@ use crate::delta::Delta;
 use crate::error::Error;
 use crate::features::Features;
 use crate::label::Label;
-use crate::learner::check_task;
+use crate::learner::check_weighted_task;
 use crate::lift::FeatureSpace;
 use crate::methods::Edited;
 use crate::methods::lifted::indices;
@@ -58,7 +58,11 @@ impl KernelModel {
         if own == stay.len() {
             return Err(Error::NothingLeft { samples: own });
         }
+        let kept: f64 = (0..stay.len()).filter(|i| !stay[*i]).map(|i| self.state.weights().map_or(1.0, |w| w[i])).sum();
         self.remove(&stay)?;
+        if let Some(weighted) = &mut self.state.weighted {
+            weighted.masses.subtract(class, kept);
+        }
         if let Some(evicted) = &mut self.state.evicted {
             evicted.unlabelled += self.state.counts[class] - own;
         }
@@ -75,11 +79,21 @@ impl KernelModel {
 
     /// Moves samples that were learned under `from` to other labels.
     pub fn relabel(&mut self, x: Features<'_>, from: &[Label], to: &[Label]) -> Result<Edited, Error> {
-        check_task(x, from, self.space.dim())?;
-        check_task(x, to, self.space.dim())?;
+        check_weighted_task(x, from, self.space.dim())?;
+        check_weighted_task(x, to, self.space.dim())?;
+        if let Some(present) = x.present() {
+            return self.relabel(present.features(), &present.of(from), &present.of(to));
+        }
         let places = self.find(x, from)?;
         let new = indices(&mut self.table, to);
         self.state.counts.resize(self.table.len(), 0);
+        if let Some(weighted) = &mut self.state.weighted {
+            weighted.masses.classes.resize(self.table.len(), 0.0);
+            for (place, class) in places.iter().zip(&new) {
+                weighted.masses.subtract(self.state.classes[*place], weighted.kept[*place]);
+                weighted.masses.add(*class, weighted.kept[*place]);
+            }
+        }
         for (place, class) in places.into_iter().zip(new) {
             self.state.counts[self.state.classes[place]] -= 1;
             self.state.counts[class] += 1;
@@ -92,7 +106,10 @@ impl KernelModel {
 
     /// Removes samples that were learned under these labels, as if they had never been learned.
     pub fn unlearn(&mut self, x: Features<'_>, labels: &[Label]) -> Result<Edited, Error> {
-        check_task(x, labels, self.space.dim())?;
+        check_weighted_task(x, labels, self.space.dim())?;
+        if let Some(present) = x.present() {
+            return self.unlearn(present.features(), &present.of(labels));
+        }
         if x.len() >= self.len() {
             return Err(Error::NothingLeft { samples: x.len() });
         }
@@ -100,24 +117,30 @@ impl KernelModel {
         let places = self.find(x, labels)?;
         places.iter().for_each(|place| stay[*place] = false);
         let classes: Vec<usize> = places.iter().map(|place| self.state.classes[*place]).collect();
+        let weights: Vec<f64> = places.iter().map(|place| self.state.weights().map_or(1.0, |w| w[*place])).collect();
         self.remove(&stay)?;
+        if let Some(weighted) = &mut self.state.weighted {
+            classes.iter().zip(weights).for_each(|(class, weight)| weighted.masses.subtract(*class, weight));
+        }
         classes.iter().for_each(|class| self.state.counts[*class] -= 1);
         self.remove_empty_classes();
         Ok(Edited { unchecked: 0, delta: Delta::everything(self.table.len()) })
     }
 
-    /// Returns the indices of samples that were learned under these labels.
+    /// Returns the indices of samples that were learned under these labels, with the same weights.
     fn find(&self, x: Features<'_>, labels: &[Label]) -> Result<Vec<usize>, Error> {
         let dim = self.space.dim();
         let rounded = self.rounded(x);
         let bits = |row: &[f32]| row.iter().map(|v| v.to_bits()).collect::<Vec<u32>>();
-        let mut places: HashMap<(Vec<u32>, usize), Vec<usize>> = HashMap::new();
+        let weight = |weights: Option<&[f64]>, i: usize| weights.map_or(1.0, |weights| weights[i]).to_bits();
+        let mut places: HashMap<(Vec<u32>, usize, u64), Vec<usize>> = HashMap::new();
         for (i, row) in self.state.samples.chunks_exact(dim).enumerate().rev() {
-            places.entry((bits(row), self.state.classes[i])).or_default().push(i);
+            let key = (bits(row), self.state.classes[i], weight(self.state.weights(), i));
+            places.entry(key).or_default().push(i);
         }
         let find = |(row, (sample, label)): (usize, (&[f32], &Label))| {
             let class = self.table.find(label)?;
-            let place = places.get_mut(&(bits(sample), class)).and_then(Vec::pop);
+            let place = places.get_mut(&(bits(sample), class, weight(x.weights(), row))).and_then(Vec::pop);
             place.ok_or(match &self.state.evicted {
                 Some(evicted) => Error::NotExact { cuts: evicted.evictions },
                 None => Error::NeverLearned { row },
@@ -136,6 +159,9 @@ impl KernelModel {
     fn drop_class(&mut self, class: usize) {
         self.table.remove(class);
         self.state.counts.remove(class);
+        if let Some(weighted) = &mut self.state.weighted {
+            weighted.masses.classes.remove(class);
+        }
         self.state.classes.iter_mut().filter(|other| **other > class).for_each(|other| *other -= 1);
         if let Some(evicted) = &mut self.state.evicted
             && class < evicted.sums.nrows()

@@ -20,6 +20,14 @@ impl KernelModel {
     /// Appends the kept samples of another model; `places` are its classes here.
     pub(super) fn join(&mut self, other: &KernelState, places: &[usize]) {
         let before = self.len();
+        if other.weighted.is_some() || self.state.weighted.is_some() {
+            let (theirs, classes) = (other.masses(), self.table.len());
+            let ours = self.state.weighted_mut();
+            ours.kept.extend(other.weights().map_or_else(|| vec![1.0; other.len()], <[f64]>::to_vec));
+            ours.masses.classes.resize(classes, 0.0);
+            places.iter().zip(&theirs.classes).for_each(|(class, mass)| ours.masses.classes[*class] += mass);
+            ours.masses.all += theirs.all;
+        }
         self.state.counts.resize(self.table.len(), 0);
         places.iter().zip(&other.counts).for_each(|(class, count)| self.state.counts[*class] += count);
         self.state.classes.extend(other.classes.iter().map(|class| places[*class]));
@@ -120,6 +128,9 @@ impl KernelModel {
         let rows = keep.iter().flat_map(|i| &self.state.samples[i * dim..(i + 1) * dim]);
         self.state.samples = rows.copied().collect();
         self.state.classes = keep.iter().map(|i| self.state.classes[*i]).collect();
+        if let Some(weighted) = &mut self.state.weighted {
+            weighted.kept = keep.iter().map(|i| weighted.kept[*i]).collect();
+        }
         self.classifier = None;
     }
 
@@ -168,7 +179,7 @@ impl KernelModel {
             sums.as_mut().submatrix_mut(0, 0, classes.len(), places.len()).copy_from(&own);
         }
         if own {
-            leave.iter().enumerate().for_each(|(j, i)| left[(self.state.classes[*i], j)] += 1.0);
+            leave.iter().enumerate().for_each(|(j, i)| left[(self.state.classes[*i], j)] += self.state.root(*i));
         }
         sums += product(left.as_ref(), b.as_ref());
         Evicted {
@@ -196,6 +207,7 @@ impl KernelModel {
             latest: Cut::default(),
             semidefinite: evicted.is_none(),
             keeps_samples: true,
+            weighted: self.state.weighted.is_some(),
         }
     }
 }

@@ -10,6 +10,9 @@
 //! ```
 //!
 //! (subset of regressors). With `M = G G'` this is the same problem again, with `G'KG` for K and `B G^-T` for Y.
+//!
+//! The kernel is homogeneous: a sample of weight w is one that is `sqrt(w)` times as long, with a column of Y that is `sqrt(w)` times
+//! as long. Everything computed here refers to such samples.
 
 mod choose;
 mod edit;
@@ -20,7 +23,7 @@ use std::sync::{Arc, OnceLock};
 
 use faer::{Mat, MatRef, Side as Triangle};
 
-pub use state::{Evicted, KernelState};
+pub use state::{Evicted, KeptWeights, KernelState};
 
 use super::lifted::indices;
 use crate::certificate::Certificate;
@@ -33,7 +36,7 @@ use crate::features::Features;
 use crate::filter::{Facts, Filter, Limits, Problem, Ridge, Side, Solution};
 use crate::gram::Gram;
 use crate::label::{Label, LabelTable};
-use crate::learner::{Learner, StreamSizes, Summary, check_task};
+use crate::learner::{Learner, StreamSizes, Summary, check_weighted_task};
 use crate::lift::{ArcCosine, FeatureSpace, Polar};
 use crate::memory::{human_bytes, product, sum};
 use crate::plan::with_slack;
@@ -101,7 +104,10 @@ impl KernelModel {
 
     /// Learns a task, and reports the changes. Samples are appended, and nothing is computed except for evictions.
     pub fn learn_with(&mut self, x: Features<'_>, labels: &[Label], changed: Receiver<'_>) -> Result<(), Error> {
-        check_task(x, labels, self.space.dim())?;
+        check_weighted_task(x, labels, self.space.dim())?;
+        if let Some(present) = x.present() {
+            return self.learn_with(present.features(), &present.of(labels), changed);
+        }
         self.config.accepts(x)?;
         self.classifier = None;
         let chunk = x.len().div_ceil(x.len().div_ceil(self.config.chunk));
@@ -110,6 +116,15 @@ impl KernelModel {
                 evicted.settle();
             }
             let classes = indices(&mut self.table, labels);
+            if part.weights().is_some() || self.state.weighted.is_some() {
+                let weighted = self.state.weighted_mut();
+                weighted.masses.classes.resize(self.table.len(), 0.0);
+                for (i, class) in classes.iter().enumerate() {
+                    let weight = part.weights().map_or(1.0, |weights| weights[i]);
+                    weighted.kept.push(weight);
+                    weighted.masses.add(*class, weight);
+                }
+            }
             self.state.counts.resize(self.table.len(), 0);
             classes.iter().for_each(|class| self.state.counts[*class] += 1);
             let rows = self.rounded(part);
@@ -123,8 +138,13 @@ impl KernelModel {
         Ok(())
     }
 
+    /// Returns the kept samples, multiplied by the roots of their weights.
     fn polar(&self) -> Polar {
-        Polar::new(MatRef::from_column_major_slice(&self.state.samples, self.space.dim(), self.len()))
+        let polar = Polar::new(MatRef::from_column_major_slice(&self.state.samples, self.space.dim(), self.len()));
+        match self.state.weights() {
+            Some(weights) => polar.scaled(&weights.iter().map(|weight| weight.sqrt()).collect::<Vec<_>>()),
+            None => polar,
+        }
     }
 
     /// Recomputes K of all kept samples. The state must not depend, even in the last bit, on when blocks of K were
@@ -145,7 +165,8 @@ impl KernelModel {
     fn limits(&self) -> Limits {
         // Beyond a cap there are more samples than rows, and the truncated share refers to the rows.
         let Config { max_rank, .. } = self.config;
-        Limits { width: self.len(), samples: self.state.learned(), max_rank, keep_null: false, on_grid: false }
+        let (samples, mass) = (self.state.learned(), self.state.masses().all);
+        Limits { width: self.len(), samples, mass, max_rank, keep_null: false, on_grid: false }
     }
 
     /// Forms the classifier from many samples without K; None if it needs K in double precision.
@@ -154,7 +175,7 @@ impl KernelModel {
         if self.state.evicted.is_some() || !dual::packs(self.config.filter, self.len()) {
             return Ok(None);
         }
-        let solution = dual::solve(polar, &self.state.classes, self.table.len(), ridge)?;
+        let solution = dual::solve(polar, &self.state.classes, self.table.len(), ridge, self.state.weights())?;
         let single = matches!(ridge, Ridge::GeometricMean | Ridge::Fixed(_));
         if solution.is_none() && single && self.len() > MOST_DOUBLE {
             return Err(Error::Memory(format!(
@@ -171,12 +192,12 @@ impl KernelModel {
 
     /// Forms the classifier by filtering the spectrum of K, which must be complete.
     fn formed(&mut self) -> Result<Formed, Error> {
-        let samples = self.state.learned();
-        let labelled = self.state.counts.iter().sum::<usize>() as f64 / samples as f64;
+        let masses = self.state.masses();
+        let labelled = masses.classes.iter().sum::<f64>() / masses.all;
         let (filter, limits) = (self.config.filter, self.limits());
         let Some(evicted) = &self.state.evicted else {
             let labels = self.state.labels(self.table.len());
-            let side = Side::Dual { classes: Some(&self.state.classes) };
+            let side = Side::Dual { classes: Some(&self.state.classes), weights: self.state.weights() };
             let gram = Arc::make_mut(&mut self.kernel);
             let solution = Problem { gram, targets: &labels, side, limits, labelled }.solve(filter)?;
             let weights = solution.coefficients.transpose().to_owned();
@@ -184,7 +205,7 @@ impl KernelModel {
         };
         let (mut kernel, labels, g) = self.whitened()?;
         let energy = kernel.trace();
-        let side = Side::Dual { classes: None };
+        let side = Side::Dual { classes: None, weights: None };
         let problem = Problem { gram: &mut kernel, targets: &labels, side, limits, labelled };
         let solution = problem.solve(filter)?;
         let (x, mut facts) = (solution.coefficients, solution.facts);
@@ -194,7 +215,7 @@ impl KernelModel {
         let squared =
             squared.self_adjoint_eigenvalues(Triangle::Lower).map_err(|_| Error::Eigen { rank: x.nrows() })?;
         let length = squared.last().copied().unwrap_or(0.0).max(0.0).sqrt();
-        let change = evicted.error * length / (samples as f64).sqrt();
+        let change = evicted.error * length / masses.all.sqrt();
         let middle = facts.train_mse.sqrt();
         facts.train_mse = (middle - change).max(0.0).powi(2);
         facts.train_mse_upper = (middle + change).powi(2);

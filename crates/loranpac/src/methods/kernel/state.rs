@@ -3,6 +3,7 @@
 use faer::Mat;
 
 use crate::features::Features;
+use crate::statistics::Masses;
 
 /// The parts of the model.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -13,8 +14,19 @@ pub struct KernelState {
     pub classes: Vec<usize>,
     /// Samples of each class, evicted ones included.
     pub counts: Vec<usize>,
+    /// The weights of samples; None if all are 1.
+    pub weighted: Option<KeptWeights>,
     /// Contribution of evicted samples.
     pub evicted: Option<Evicted>,
+}
+
+/// The weights of samples.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeptWeights {
+    /// Of each kept sample.
+    pub kept: Vec<f64>,
+    /// Sums over all samples learned.
+    pub masses: Masses,
 }
 
 /// Contribution of evicted samples.
@@ -82,15 +94,46 @@ impl KernelState {
         if !known || !samples || self.counts.len() != classes || own.iter().zip(&self.counts).any(|(o, c)| o > c) {
             return false;
         }
+        let weights = self.weighted.as_ref().is_none_or(|weighted| {
+            let valid = weighted.kept.iter().all(|weight| *weight > 0.0 && weight.is_finite());
+            weighted.kept.len() == n && valid && weighted.masses.fits(classes) && weighted.masses.all > 0.0
+        });
+        if !weights {
+            return false;
+        }
         let Some(evicted) = &self.evicted else { return own == self.counts };
         let all = self.counts.iter().try_fold(evicted.unlabelled, |sum, count| sum.checked_add(*count));
         evicted.fits(n, classes) && all.is_some() && n.checked_add(evicted.samples) == all
     }
 
+    /// Returns the weights of the kept samples, unless no sample had a weight other than 1.
+    pub(super) fn weights(&self) -> Option<&[f64]> {
+        self.weighted.as_ref().map(|weighted| &*weighted.kept)
+    }
+
+    /// Returns the weights of samples, to be changed.
+    pub(super) fn weighted_mut(&mut self) -> &mut KeptWeights {
+        let (kept, masses) = (self.classes.len(), Masses::of_counts(&self.counts, self.learned()));
+        self.weighted.get_or_insert_with(|| KeptWeights { kept: vec![1.0; kept], masses })
+    }
+
+    /// Returns the sums of the weights.
+    pub(super) fn masses(&self) -> Masses {
+        match &self.weighted {
+            Some(weighted) => weighted.masses.clone(),
+            None => Masses::of_counts(&self.counts, self.learned()),
+        }
+    }
+
+    /// Returns the root of the weight of a kept sample.
+    pub(super) fn root(&self, sample: usize) -> f64 {
+        self.weights().map_or(1.0, |weights| weights[sample].sqrt())
+    }
+
     /// Returns Y of the kept samples, c x n.
     pub(super) fn labels(&self, classes: usize) -> Mat<f64> {
         let mut labels = Mat::zeros(classes, self.len());
-        self.classes.iter().enumerate().for_each(|(i, class)| labels[(*class, i)] = 1.0);
+        self.classes.iter().enumerate().for_each(|(i, class)| labels[(*class, i)] = self.root(i));
         labels
     }
 }
