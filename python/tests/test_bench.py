@@ -69,7 +69,7 @@ def test_mistakes_name_the_argument(blobs):
             bench.run(*arguments)
     with pytest.raises(ValueError, match="inc=0 is not possible: a whole number of at least 1 is expected"):
         bench.run("digits", "loranpac", inc=0)
-    with pytest.raises(ValueError, match="inc: a number, a word or a list is expected, not True"):
+    with pytest.raises(ValueError, match="inc=true is not possible: a whole number of at least 1 is expected"):
         bench.run("digits", "loranpac", inc=True)
     with pytest.raises(ValueError, match="random_state=-1 is not possible"):
         bench.run("digits", "loranpac", random_state=-1)

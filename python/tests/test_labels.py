@@ -47,6 +47,7 @@ def test_a_model_with_both_kinds_keeps_them_apart(blobs, tmp_path):
     x, y = blobs(np.repeat([0, 1], 8))
     options = {"method": "loranpac-soft", "dim": 12, "lift": "relu-random", "width": WIDTH, "seed": 0, "gamma": 1.0}
     options |= {"truncation": None, "schedule": "late", "max_rank": 100, "settings": [], "keep": 1}
+    options |= {"samples": 16, "classes": 2, "keep_samples": False}
     learner = _engine.Learner(options, 0)
     learner.learn(x, (y, [7, "7"]))
     learner.save(tmp_path / "m.lrp", False)

@@ -101,7 +101,7 @@ def test_messages_name_the_argument(blobs, tmp_path):
     x, y = blobs(np.repeat([0, 1], 10))
     fit = lambda **parameters: LoRanPACClassifier(**{"width": WIDTH, **parameters}).fit(x, y)  # noqa: E731
     for parameters, message in [
-        ({"width": 0}, "width: a whole number of at least 1 or float"),
+        ({"width": 0}, "width: a whole number of at least 1, float"),
         ({"width": 2.5}, "width: .*2.5"),
         ({"max_rank": 0}, "max_rank: "),
         ({"random_state": -1}, "random_state: "),

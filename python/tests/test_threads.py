@@ -156,10 +156,10 @@ class Interrupted:
             def __getattr__(self, name):
                 return getattr(self.learner, name)
 
-            def learn(self, *arguments):
+            def learn(self, *arguments, **named):
                 if interruption.armed:
                     signal.setitimer(signal.ITIMER_REAL, 0.02)
-                self.learner.learn(*arguments)
+                self.learner.learn(*arguments, **named)
 
         monkeypatch.setattr(LoRanPACClassifier, "_new_learner", lambda *arguments: Armed(original(*arguments)))
 
