@@ -388,6 +388,16 @@ fn stability_varies_one_setting_at_a_time_and_resumes() {
 }
 
 #[test]
+fn the_usual_cap_may_be_given() {
+    let run = ["run", "--data", "digits", "--method", "loranpac", "--width", "300", "--eval", "final", "--json"];
+    let rank = |cap: &str| {
+        json(&[&run[..], &["--max-rank", cap]].concat())["runs"][0]["tasks"].as_array().unwrap().last().unwrap()["kept_rank"].clone()
+    };
+    assert_eq!(rank("10000"), rank("9999"));
+    assert_eq!(rank("20"), 20);
+}
+
+#[test]
 fn every_method_has_a_line_of_help_and_every_setting_a_flag() {
     let help = stdout(&loranpac(&["run", "--help"]));
     for method in loranpac::registry::METHODS {

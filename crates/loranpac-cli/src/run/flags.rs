@@ -54,8 +54,10 @@ impl Chosen {
             let mut matters = false;
             for method in methods {
                 let specs = of(self, method)?;
-                // A method may choose the same value by itself.
-                matters |= specs != of(&others, method)? || specs.iter().any(|spec| is_given((setting.show)(spec)));
+                // A method may choose the same value by itself. The usual cap is not shown, because it depends on the width.
+                let cap = |spec: &Spec| spec.max_rank.filter(|_| setting.name == "max-rank").map(Value::from);
+                let same = |spec: &Spec| is_given((setting.show)(spec)) || is_given(cap(spec));
+                matters |= specs != of(&others, method)? || specs.iter().any(same);
             }
             if !matters {
                 return Ok(Some(setting));
